@@ -1,0 +1,55 @@
+# One target per folder: its sources, the folders it may use, and the tests that stand beside the code.
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(anyslot_options INTERFACE)
+target_compile_options(anyslot_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                                                 -Wno-sign-conversion)
+if(ANYSLOT_WARNINGS_AS_ERRORS)
+  target_compile_options(anyslot_options INTERFACE -Werror)
+endif()
+target_include_directories(anyslot_options INTERFACE ${PROJECT_SOURCE_DIR}/include
+                                                     ${PROJECT_SOURCE_DIR}/src)
+if(ANYSLOT_SANITIZE)
+  target_compile_options(anyslot_options INTERFACE -fsanitize=${ANYSLOT_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(anyslot_options INTERFACE -fsanitize=${ANYSLOT_SANITIZE})
+endif()
+
+# anyslot_folder(NAME SOURCES a.cc ... DEPS other_folder ... LIBS Package::target ...)
+function(anyslot_folder name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  add_library(anyslot_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(anyslot_${name} PRIVATE anyslot_options)
+  foreach(dep ${ARG_DEPS})
+    target_link_libraries(anyslot_${name} PUBLIC anyslot_${dep})
+  endforeach()
+  target_link_libraries(anyslot_${name} PRIVATE ${ARG_LIBS})
+endfunction()
+
+# anyslot_test(NAME SOURCES x_test.cc ... DEPS folder ... LIBS Package::target ... [TIMEOUT seconds] [LABELS label ...])
+# One program, one ctest entry.
+function(anyslot_test name)
+  if(NOT ANYSLOT_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(${name} PRIVATE anyslot_options GTest::gtest GTest::gmock GTest::gtest_main
+                                        ${ARG_LIBS})
+  foreach(dep ${ARG_DEPS})
+    target_link_libraries(${name} PRIVATE anyslot_${dep})
+  endforeach()
+  target_compile_definitions(
+    ${name} PRIVATE ANYSLOT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                    ANYSLOT_GOLDENS_DIR="${PROJECT_SOURCE_DIR}/tests/goldens"
+                    ANYSLOT_MODEL_DIR="${PROJECT_SOURCE_DIR}/models/rag-demo-14m")
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()

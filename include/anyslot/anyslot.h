@@ -1,0 +1,7 @@
+#pragma once
+
+#include "anyslot/config.h"
+#include "anyslot/engine.h"
+#include "anyslot/request.h"
+#include "anyslot/result.h"
+#include "anyslot/status.h"

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cassert>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace anyslot {
+
+enum class StatusCode {
+  kOk,
+  kInvalidArgument,    // the call was wrong: bad option, bad request, bad JSON
+  kNotFound,           // a file or a name that does not exist
+  kFailedPrecondition, // the input is readable but cannot be used: wrong dtype, truncated shard, unknown architecture
+  kResourceExhausted,  // a request or pool that can never fit, with the numbers in the message
+  kCancelled,
+  kUnavailable,        // the engine is shutting down, or its queue is full
+  kInternal,           // a library or a device failed
+};
+
+/// The result of an operation that yields no value. The message names the thing, the limit and the cure.
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  bool ok() const { return code_ == StatusCode::kOk; }
+  explicit operator bool() const { return ok(); }
+  StatusCode code() const { return code_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  StatusCode code_ = StatusCode::kOk;
+  std::string message_;
+};
+
+inline Status invalid_argument(std::string message) {
+  return {StatusCode::kInvalidArgument, std::move(message)};
+}
+inline Status not_found(std::string message) { return {StatusCode::kNotFound, std::move(message)}; }
+inline Status failed_precondition(std::string message) {
+  return {StatusCode::kFailedPrecondition, std::move(message)};
+}
+inline Status resource_exhausted(std::string message) {
+  return {StatusCode::kResourceExhausted, std::move(message)};
+}
+inline Status internal_error(std::string message) {
+  return {StatusCode::kInternal, std::move(message)};
+}
+
+/// A value or the reason why there is none.
+template <typename T>
+class [[nodiscard]] Expected {
+ public:
+  Expected(T value) : state_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Expected(Status status) : state_(std::move(status)) {  // NOLINT(google-explicit-constructor)
+    assert(!std::get<Status>(state_).ok());
+  }
+
+  bool ok() const { return std::holds_alternative<T>(state_); }
+  explicit operator bool() const { return ok(); }
+
+  /// Only when ok().
+  T& value() & { return std::get<T>(state_); }
+  const T& value() const& { return std::get<T>(state_); }
+  T&& value() && { return std::get<T>(std::move(state_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+  /// Ok when there is a value.
+  Status status() const { return ok() ? Status() : std::get<Status>(state_); }
+
+ private:
+  std::variant<T, Status> state_;
+};
+
+}  // namespace anyslot

@@ -1,0 +1,66 @@
+#include "anyslot/config.h"
+#include "anyslot/result.h"
+
+namespace anyslot {
+
+std::string_view method_name(Method method) {
+  switch (method) {
+    case Method::kLazy:
+      return "lazy";
+    case Method::kBlock:
+      return "block";
+    case Method::kMepic:
+      return "mepic";
+    case Method::kPrefix:
+      return "prefix";
+    case Method::kFull:
+      return "full";
+  }
+  return "?";
+}
+
+Expected<Method> parse_method(std::string_view name) {
+  for (const Method method : kAllMethods) {
+    if (name == method_name(method)) return method;
+  }
+  return invalid_argument("unknown method '" + std::string(name) +
+                          "'; use lazy, block, mepic, prefix or full");
+}
+
+std::string_view compute_type_name(ComputeType type) {
+  return type == ComputeType::kBFloat16 ? "bfloat16" : "float32";
+}
+
+Expected<ComputeType> parse_compute_type(std::string_view name) {
+  if (name == "bfloat16") return ComputeType::kBFloat16;
+  if (name == "float32") return ComputeType::kFloat32;
+  return invalid_argument("unknown dtype '" + std::string(name) + "'; use bfloat16 or float32");
+}
+
+std::string_view finish_reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "?";
+}
+
+std::string_view document_source_name(DocumentSource source) {
+  switch (source) {
+    case DocumentSource::kPool:
+      return "pool";
+    case DocumentSource::kJoined:
+      return "joined";
+    case DocumentSource::kComputed:
+      return "computed";
+  }
+  return "?";
+}
+
+}  // namespace anyslot

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace anyslot {
+
+enum class DType : uint8_t { kFloat32, kBFloat16, kFloat16 };
+
+constexpr size_t dtype_size(DType dtype) { return dtype == DType::kFloat32 ? 4 : 2; }
+
+constexpr std::string_view dtype_name(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return "float32";
+    case DType::kBFloat16:
+      return "bfloat16";
+    case DType::kFloat16:
+      return "float16";
+  }
+  return "?";
+}
+
+/// A bfloat16 as stored: the upper half of a float32.
+using bf16_t = uint16_t;
+
+inline float bf16_to_float(bf16_t value) {
+  return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
+}
+
+/// Rounds to nearest even; NaN stays NaN.
+inline bf16_t float_to_bf16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<bf16_t>((bits >> 16) | 0x40U);
+  return static_cast<bf16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
+}
+
+/// IEEE half precision, as checkpoints store it.
+float fp16_to_float(uint16_t value);
+
+}  // namespace anyslot
