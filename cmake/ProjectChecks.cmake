@@ -1,0 +1,6 @@
+# Tests of what stands around the code: the include rules, the demo model's tools, the packages.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+if(TARGET minja::minja)
+  anyslot_test(minja_test SOURCES ${PROJECT_SOURCE_DIR}/cmake/minja_test.cc LIBS minja::minja)
+endif()
