@@ -1,6 +1,10 @@
 # Tests of what stands around the code: the include rules, the demo model's tools, the packages.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
+add_test(NAME include_rules COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check-includes.py)
+add_test(NAME include_rules_self_test COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check-includes.py
+                                              --self-test)
+
 if(TARGET minja::minja)
   anyslot_test(minja_test SOURCES ${PROJECT_SOURCE_DIR}/cmake/minja_test.cc LIBS minja::minja)
 endif()

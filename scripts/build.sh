@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Builds AnySlot. The release build leaves the program at build/anyslot, the others in build/PRESET/.
 #
-#   scripts/build.sh [--preset release|debug|asan|tsan] [--target NAME]... [--no-install] [-- CMAKE-ARGUMENT...]
+#   scripts/build.sh [--preset release|debug|asan|tsan] [--target NAME]... [--configure-only] [--no-install]
+#                    [-- CMAKE-ARGUMENT...]
 #
-#   --target NAME   build only this target (may be given several times)
-#   --no-install    do not install missing packages
-#   --              what follows goes to cmake when it configures, for example -DANYSLOT_MINJA_DIR=DIR
+#   --target NAME      build only this target (may be given several times)
+#   --configure-only   stop before compiling
+#   --no-install       do not install missing packages
+#   --                 what follows goes to cmake when it configures, for example -DANYSLOT_MINJA_DIR=DIR
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/common.sh
@@ -13,11 +15,13 @@ cd "$(dirname "$0")/.."
 
 preset=release
 install=yes
+compile=yes
 targets=()
 while [ $# -gt 0 ]; do
   case $1 in
     --preset) preset=${2:?--preset needs a name} && shift ;;
     --target) targets+=(--target "${2:?--target needs a name}") && shift ;;
+    --configure-only) compile=no ;;
     --no-install) install=no ;;
     --) shift && break ;;
     -h | --help) usage "$0"; exit 0 ;;
@@ -41,6 +45,7 @@ cmake --preset "$preset" "$@" >"$log" 2>&1 || {
     "install what it names (scripts/install-deps.sh), or remove $dir/CMakeCache.txt if it was made by another generator"
 }
 grep -e '-- minja' "$log" || true
+[ $compile = yes ] || exit 0
 
 step "building $preset in $dir"
 cmake --build --preset "$preset" --parallel "$(nproc)" "${targets[@]}" ||

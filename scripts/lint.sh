@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Runs clang-tidy over the code (not the tests) with the options it is built with; needs a configured build.
+#
+#   scripts/lint.sh [--preset NAME] [PATH-REGEX]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=scripts/common.sh
+. scripts/common.sh
+
+preset=release
+if [ "${1-}" = --preset ]; then
+  preset=${2:?--preset needs a name}
+  shift 2
+fi
+dir=$(build_dir "$preset")
+[ -r "$dir/compile_commands.json" ] || fail "$dir is not configured" "scripts/build.sh --preset $preset"
+
+step "linting with clang-tidy"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+run-clang-tidy-14 -quiet -j "$(nproc)" -p "$dir" \
+  "$PWD/(src|cli|server|bench)/(?!.*_test\.cc\$).*${1-}" >"$log" 2>&1 || {
+  grep -vE '^(clang-tidy-14 |[0-9]+ warnings? generated)' "$log" >&2 || true
+  fail "clang-tidy has findings" "mend them, or see .clang-tidy for what is asked"
+}
+echo "no findings in $(grep -c '^clang-tidy-14 ' "$log") files"
