@@ -60,9 +60,10 @@ struct BackendOptions {
   std::string max_isa;  // see EngineConfig::max_isa
 };
 
-/// The operations of a forward pass: the only virtual boundary, per operation. Matrices are row-major,
-/// one row per token. "float32" tensors carry the residual stream, Q, and results of products;
-/// "activation" tensors are of activation_dtype() and enter products. Calls of one backend come from one thread.
+/// The operations of a forward pass: the only virtual boundary, per operation. Matrices are
+/// row-major, one row per token. "float32" tensors carry the residual stream, Q, and results of
+/// products; "activation" tensors are of activation_dtype() and enter products. Calls of one
+/// backend come from one thread.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -75,12 +76,15 @@ class Backend {
   virtual Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) = 0;
 
   /// Packs parts stacked along out_features: each [out_i, in], any DType, in host memory.
-  virtual Expected<std::unique_ptr<LinearWeight>> load_linear(std::span<const TensorView> parts) = 0;
+  virtual Expected<std::unique_ptr<LinearWeight>> load_linear(
+      std::span<const TensorView> parts) = 0;
 
-  /// Fails with kFailedPrecondition for a head_dim that the kernels do not serve (named in the message).
+  /// Fails with kFailedPrecondition for a head_dim that the kernels do not serve (named in the
+  /// message).
   virtual Expected<std::unique_ptr<KvStorage>> create_kv_storage(const KvShape& shape) = 0;
 
-  /// Takes in a step: its rows, and a work plan for each window (0: none). The plan must outlive end_step.
+  /// Takes in a step: its rows, and a work plan for each window (0: none). The plan must outlive
+  /// end_step.
   virtual Status begin_step(const StepPlan& plan, std::span<const int64_t> windows) = 0;
   virtual Status end_step() = 0;
 
@@ -88,29 +92,34 @@ class Backend {
   virtual Status copy_blocks(KvStorage& storage, std::span<const BlockCopy> copies,
                              std::span<const RopeTable* const> rope) = 0;
 
-  /// out[r] = table[token_id of row r]. table: [vocab, hidden] in any DType, host memory; out: float32.
+  /// out[r] = table[token_id of row r]. table: [vocab, hidden] in any DType, host memory; out:
+  /// float32.
   virtual Status embed(const TensorView& table, const TensorView& out) = 0;
 
-  /// out = x / sqrt(mean(x^2) + epsilon) * weight. x: float32; weight: float32 [cols]; out: activation.
+  /// out = x / sqrt(mean(x^2) + epsilon) * weight. x: float32; weight: float32 [cols]; out:
+  /// activation.
   virtual Status rms_norm(const TensorView& x, const float* weight, float epsilon,
                           const TensorView& out) = 0;
 
-  /// out = x weight^T, or out += x weight^T. x: activation [n, in_features]; out: float32 [n, out_features].
+  /// out = x weight^T, or out += x weight^T. x: activation [n, in_features]; out: float32 [n,
+  /// out_features].
   virtual Status linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
                         bool accumulate) = 0;
 
   /// Turns K by each row's write_angle and stores K and V at its write_slot. k, v: float32
   /// [num_rows, num_kv_heads * head_dim], of all rows of the step. The first 2 * rope.num_pairs()
   /// dimensions of a head are turned, the rest stand.
-  virtual Status write_kv(KvStorage& storage, int layer, const AttentionSpec& spec, const TensorView& k,
-                          const TensorView& v) = 0;
+  virtual Status write_kv(KvStorage& storage, int layer, const AttentionSpec& spec,
+                          const TensorView& k, const TensorView& v) = 0;
 
-  /// Softmax attention of the step's rows (or of the sampled ones) over their placements. q: float32, not
-  /// turned, [n, num_heads * head_dim]; out: activation, same shape. A row that sees nothing gives 0.
-  virtual Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec, RowSet rows,
-                           const TensorView& q, const TensorView& out) = 0;
+  /// Softmax attention of the step's rows (or of the sampled ones) over their placements. q:
+  /// float32, not turned, [n, num_heads * head_dim]; out: activation, same shape. A row that sees
+  /// nothing gives 0.
+  virtual Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec,
+                           RowSet rows, const TensorView& q, const TensorView& out) = 0;
 
-  /// out = silu(gate) * up. gate_up: float32 [n, 2 * intermediate], gate first; out: activation [n, intermediate].
+  /// out = silu(gate) * up. gate_up: float32 [n, 2 * intermediate], gate first; out: activation [n,
+  /// intermediate].
   virtual Status gated_silu(const TensorView& gate_up, const TensorView& out) = 0;
 
   /// out[k] = x[row index of the k-th sampled row]. float32.
