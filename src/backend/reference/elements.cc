@@ -1,0 +1,70 @@
+#include "backend/reference/elements.h"
+
+#include <cmath>
+#include <string>
+
+namespace anyslot::reference {
+
+double load_element(const void* data, DType dtype, size_t index) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return static_cast<const float*>(data)[index];
+    case DType::kBFloat16:
+      return bf16_to_float(static_cast<const bf16_t*>(data)[index]);
+    case DType::kFloat16:
+      return fp16_to_float(static_cast<const uint16_t*>(data)[index]);
+  }
+  return 0;
+}
+
+void store_element(void* data, DType dtype, size_t index, double value) {
+  const auto rounded = static_cast<float>(value);
+  if (dtype == DType::kFloat32) {
+    static_cast<float*>(data)[index] = rounded;
+  } else {
+    static_cast<bf16_t*>(data)[index] = float_to_bf16(rounded);
+  }
+}
+
+std::vector<double> load_row(const TensorView& x, int64_t row, int64_t begin, int64_t count) {
+  std::vector<double> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = load_element(x.row(row), x.dtype, begin + i);
+  return values;
+}
+
+std::vector<double> load_row(const TensorView& x, int64_t row) {
+  return load_row(x, row, 0, x.cols);
+}
+
+void store_row(const TensorView& x, int64_t row, int64_t begin, std::span<const double> values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    store_element(x.row(row), x.dtype, begin + i, values[i]);
+  }
+}
+
+Status check_tensor(std::string_view name, const TensorView& x, int64_t rows, int64_t cols,
+                    DType dtype) {
+  if (x.rows == rows && x.cols == cols && x.dtype == dtype) return {};
+  const auto describe = [](int64_t r, int64_t c, DType type) {
+    return std::string("[") + std::to_string(r) + ", " + std::to_string(c) + "] " +
+           std::string(dtype_name(type));
+  };
+  return invalid_argument("tensor " + std::string(name) + " is " +
+                          describe(x.rows, x.cols, x.dtype) + ", must be " +
+                          describe(rows, cols, dtype));
+}
+
+void turn(std::span<double> head, const RopeParameters& rope, int64_t position) {
+  const size_t pairs = rope.inv_freq.size();
+  for (size_t j = 0; j < pairs; ++j) {
+    const double angle = static_cast<double>(position) * rope.inv_freq[j];
+    const double cosine = std::cos(angle);
+    const double sine = std::sin(angle);
+    const double first = head[j];
+    const double second = head[j + pairs];
+    head[j] = first * cosine - second * sine;
+    head[j + pairs] = second * cosine + first * sine;
+  }
+}
+
+}  // namespace anyslot::reference

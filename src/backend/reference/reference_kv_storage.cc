@@ -1,0 +1,61 @@
+#include "backend/reference/reference_kv_storage.h"
+
+#include <cstring>
+#include <string>
+
+#include "backend/reference/elements.h"
+
+namespace anyslot::reference {
+
+ReferenceKvStorage::ReferenceKvStorage(const KvShape& shape)
+    : KvStorage(shape), bytes_(shape.block_bytes() * shape.num_blocks) {}
+
+Status ReferenceKvStorage::export_block(BlockId block, std::span<std::byte> bytes) const {
+  if (Status status = check_block(block, bytes.size()); !status) return status;
+  std::memcpy(bytes.data(), bytes_.data() + block * shape().block_bytes(), bytes.size());
+  return {};
+}
+
+Status ReferenceKvStorage::import_block(BlockId block, std::span<const std::byte> bytes) {
+  if (Status status = check_block(block, bytes.size()); !status) return status;
+  std::memcpy(bytes_.data() + block * shape().block_bytes(), bytes.data(), bytes.size());
+  return {};
+}
+
+std::vector<double> ReferenceKvStorage::load(int layer, KvPart part, int kv_head,
+                                             int64_t slot) const {
+  const std::byte* data = bytes_.data() + offset(layer, part, kv_head, slot);
+  std::vector<double> values(shape().head_dim);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = load_element(data, shape().dtype, i);
+  return values;
+}
+
+void ReferenceKvStorage::store(int layer, KvPart part, int kv_head, int64_t slot,
+                               std::span<const double> values) {
+  std::byte* data = bytes_.data() + offset(layer, part, kv_head, slot);
+  for (size_t i = 0; i < values.size(); ++i) store_element(data, shape().dtype, i, values[i]);
+}
+
+size_t ReferenceKvStorage::offset(int layer, KvPart part, int kv_head, int64_t slot) const {
+  int64_t index = slot / kBlockSize;
+  index = index * shape().num_layers + layer;
+  index = index * 2 + (part == KvPart::kValue ? 1 : 0);
+  index = index * shape().num_kv_heads + kv_head;
+  index = index * kBlockSize + slot % kBlockSize;
+  index = index * shape().head_dim;
+  return static_cast<size_t>(index) * dtype_size(shape().dtype);
+}
+
+Status ReferenceKvStorage::check_block(BlockId block, size_t num_bytes) const {
+  if (block < 0 || block >= shape().num_blocks) {
+    return invalid_argument("block " + std::to_string(block) + " is outside of the pool of " +
+                            std::to_string(shape().num_blocks) + " blocks");
+  }
+  if (num_bytes != shape().block_bytes()) {
+    return invalid_argument("a block has " + std::to_string(shape().block_bytes()) +
+                            " bytes, given are " + std::to_string(num_bytes));
+  }
+  return {};
+}
+
+}  // namespace anyslot::reference
