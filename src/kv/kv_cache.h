@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "anyslot/status.h"
+#include "base/block.h"
+#include "base/hash.h"
+#include "kv/block_pool.h"
+#include "kv/eviction.h"
+
+namespace anyslot {
+
+enum class EntryKind : uint8_t {
+  kDocument,  // a document encoded alone, in as many blocks as it needs, the last one partly filled
+  kTextBlock,  // one full block of text, found through its chain
+};
+
+enum class EntryState : uint8_t { kEncoding, kReady };
+
+/// KV that requests share. Owned by KvCache, which alone changes it; its address is stable until it
+/// is evicted or dropped.
+struct CacheEntry {
+  Digest digest;
+  EntryKind kind = EntryKind::kDocument;
+  EntryState state = EntryState::kEncoding;
+  std::vector<BlockId> blocks;
+  int64_t num_tokens = 0;
+  int refs = 0;     // uses of a ready entry (a request that names it twice counts twice)
+  int waiters = 0;  // uses that wait for an encoding entry
+  int pins = 0;
+  int64_t expiry = 0;       // tick after which it is evicted first; 0: never. See set_expiry
+  EvictionHandle eviction;  // where the eviction policy keeps it
+};
+
+/// Counters; those named total never fall.
+struct KvCacheStats {
+  int64_t total_blocks = 0;
+  int64_t free_blocks = 0;
+  int64_t evictable_blocks = 0;  // in ready entries that nobody references or pins
+  int64_t private_blocks = 0;
+  int64_t pinned_blocks = 0;
+  int64_t document_entries = 0;
+  int64_t text_entries = 0;
+  int64_t referenced_entries = 0;  // with refs or waiters
+  int64_t evictions_total = 0;     // entries
+};
+
+/// The block pool and everything cached in it: documents and text blocks under one eviction policy.
+/// Knows ids, hashes and counts; no sequence, no tensor. Not thread-safe: one thread owns it.
+///
+/// A block is free, private (owned by a caller, counted here), or in exactly one entry.
+///
+/// A call that breaks a precondition is a programming fault: it throws std::logic_error and changes
+/// nothing.
+class KvCache {
+ public:
+  explicit KvCache(int64_t num_blocks);
+  ~KvCache();
+
+  /// Looks up without touching order or counts; nullptr when absent.
+  CacheEntry* find(const Digest& digest);
+
+  /// Blocks that allocations may take: free ones and those of evictable entries.
+  int64_t available_blocks() const;
+  /// The blocks of `entry` if it is evictable now, else 0: what acquiring it takes from
+  /// available_blocks().
+  int64_t evictable_blocks(const CacheEntry& entry) const;
+
+  /// A new entry in state kEncoding with one waiter, or nullptr when too few blocks are available
+  /// (nothing is evicted then). The digest must be absent; num_tokens > 0.
+  CacheEntry* insert_encoding(const Digest& digest, int64_t num_tokens);
+  /// One more use, which the eviction policy counts: a ref of a ready entry, a waiter of an
+  /// encoding one.
+  void acquire(CacheEntry& entry);
+  /// Ends a use. An encoding entry is dropped with its last waiter, its blocks freed; a ready one
+  /// becomes evictable with its last ref. The pointer is dead after a drop; returns true then. Text
+  /// blocks of a chain are released from its end, so that the end is evicted first.
+  bool release(CacheEntry& entry);
+  /// Encoding is done: waiters become refs.
+  void mark_ready(CacheEntry& entry);
+
+  /// Spares a ready entry from eviction until unpin, which must follow as often. Fails with
+  /// kFailedPrecondition while it is encoding (it may still be dropped), with kResourceExhausted
+  /// when more than half of the pool would be pinned.
+  Status pin(CacheEntry& entry);
+  void unpin(CacheEntry& entry);
+
+  /// Entries expire when the tick exceeds their expiry; the unit is the caller's. Expired entries
+  /// are evicted first, but serve until then.
+  void set_tick(int64_t tick);
+  /// `expiry`: a tick, or 0 for never.
+  void set_expiry(CacheEntry& entry, int64_t expiry);
+
+  /// `count` private blocks, evicting as needed; nullopt when too few are available (nothing is
+  /// evicted then).
+  std::optional<std::vector<BlockId>> allocate_private(int64_t count);
+  void free_private(std::span<const BlockId> blocks);
+  /// Turns a private block into a ready text entry with one ref; nullptr (nothing changed) when the
+  /// digest is known already.
+  CacheEntry* adopt_text_block(const Digest& digest, BlockId block);
+
+  /// Ready entries of the longest run of full blocks of `tokens` that are cached along the chain
+  /// that starts at `root`. At most `max_blocks`. Does not acquire.
+  std::vector<CacheEntry*> find_text_run(const Digest& root, std::span<const int32_t> tokens,
+                                         int64_t max_blocks);
+
+  KvCacheStats stats() const;
+
+  /// Proves the counts; `private_blocks`: all blocks that callers own, in any order. Names the
+  /// first contradiction; walks everything.
+  Status check_integrity(std::span<const BlockId> private_blocks) const;
+
+ private:
+  friend struct KvCacheTestAccess;
+
+  bool make_room(int64_t count);
+  CacheEntry& add_entry(const Digest& digest, EntryKind kind, int64_t num_tokens);
+  void remove_entry(CacheEntry& entry);
+  void make_evictable_if_unused(CacheEntry& entry);
+  void keep(CacheEntry& entry);
+  int64_t& num_entries(EntryKind kind);
+  Status check_entry(const CacheEntry& entry) const;
+  Status check_blocks(std::span<const BlockId> private_blocks) const;
+  Status check_counters() const;
+
+  BlockPool pool_;
+  EvictionPolicy policy_;
+  std::unordered_map<Digest, std::unique_ptr<CacheEntry>, DigestHash> entries_;
+  std::vector<bool> is_private_;  // [num_blocks]
+  int64_t private_blocks_ = 0;
+  int64_t pinned_blocks_ = 0;
+  int64_t document_entries_ = 0;
+  int64_t text_entries_ = 0;
+  int64_t referenced_entries_ = 0;
+  int64_t evictions_total_ = 0;
+};
+
+}  // namespace anyslot
