@@ -27,19 +27,23 @@ Expected<ComputeType> parse_compute_type(std::string_view name);
 
 /// Every option of an engine. Zero means "chosen by the engine" where a comment says so.
 struct EngineConfig {
-  std::string model_path;           // a Hugging Face folder: config.json, *.safetensors, tokenizer.json
-  std::string device = "cpu";       // "cpu", or "reference": the scalar oracle
+  std::string model_path;      // a Hugging Face folder: config.json, *.safetensors, tokenizer.json
+  std::string device = "cpu";  // "cpu", or "reference": the scalar oracle
   ComputeType dtype = ComputeType::kBFloat16;
-  std::optional<Method> method;     // default for requests; unset: lazy if the model is block-trained, else prefix
-  int num_threads = 0;              // 0: one per physical core
-  int64_t kv_cache_bytes = 0;       // 0: a quarter of the free memory, at most 4 GiB
-  int64_t max_model_len = 0;        // tokens of prompt and answer together; 0: what the model was trained for
+  std::optional<Method>
+      method;  // default for requests; unset: lazy if the model is block-trained, else prefix
+  int num_threads = 0;         // 0: one per physical core
+  int64_t kv_cache_bytes = 0;  // 0: a quarter of the free memory, at most 4 GiB
+  int64_t max_model_len =
+      0;  // tokens of prompt and answer together; 0: what the model was trained for
   int max_running_requests = 64;
-  int max_batch_tokens = 2048;      // rows of one step, at most
+  int max_batch_tokens = 2048;  // rows of one step, at most
   bool mepic_recompute_first_block = false;
-  std::string max_isa;              // caps the CPU kernels: "avx2", "avx512", "avx512_bf16"; empty: the machine's best
+  std::string
+      max_isa;  // caps the CPU kernels: "avx2", "avx512", "avx512_bf16"; empty: the machine's best
 
-  /// A control for tests, never for serving: documents keep the angles of position 0 whatever their slot.
+  /// A control for tests, never for serving: documents keep the angles of position 0 whatever their
+  /// slot.
   bool ignore_placement_angles = false;
 };
 

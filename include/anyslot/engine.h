@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,11 @@ class Stream {
   Stream& operator=(Stream&&) noexcept;
   ~Stream();
 
-  /// Waits for the next event. After the event with a finish_reason, only that event is returned again.
+  /// Waits for the next event. After the event with a finish_reason, only that event is returned
+  /// again.
   Event next();
-  /// Asks the engine to stop; the stream then ends with FinishReason::kCancelled. Safe from any thread.
+  /// Asks the engine to stop; the stream then ends with FinishReason::kCancelled. Safe from any
+  /// thread.
   void cancel();
 
  private:
@@ -48,14 +51,16 @@ struct ModelInfo {
   Method default_method = Method::kPrefix;
 };
 
-/// A document of a RAG prompt. With a title it goes through the template; a bare text stands as it is.
+/// A document of a RAG prompt. With a title it goes through the template; a bare text stands as it
+/// is.
 struct Document {
   std::optional<std::string> title;
   std::string text;
   std::string id;
 };
 
-/// An engine owns a model, its KV pool and one thread that runs the steps. All calls are thread-safe.
+/// An engine owns a model, its KV pool and one thread that runs the steps. All calls are
+/// thread-safe.
 class Engine {
  public:
   /// Fails with kNotFound or kFailedPrecondition for an unusable model, kInvalidArgument for bad
@@ -69,7 +74,7 @@ class Engine {
 
   /// Tokenizes on the calling thread and queues the request. Fails at once for what can never be
   /// served: too long for the model, more blocks than the pool has, a document at the end.
-  Expected<Stream> submit(Request request);
+  Expected<Stream> submit(const Request& request);
 
   /// Renders documents and a question through the model's rag_template.json into segments:
   /// preamble, documents, question.

@@ -35,17 +35,17 @@ struct SamplingParams {
   float top_p = 1.0F;        // (0, 1]
   int top_k = 0;             // 0: off
   uint64_t seed = 0;
-  int max_tokens = 64;       // tokens to generate, at least 1
+  int max_tokens = 64;                  // tokens to generate, at least 1
   std::vector<int32_t> stop_token_ids;  // in addition to the model's own
 };
 
 struct Request {
   std::vector<Segment> segments;  // in prompt order; the last one must be text
   SamplingParams sampling;
-  std::optional<Method> method;   // unset: the engine's default
-  std::string cache_salt;         // documents are shared only between requests of the same salt
-  /// Also return the logits of every token of the text segments (float32, [num_text_tokens, vocab]).
-  /// Cached text is not reused for such a request.
+  std::optional<Method> method;  // unset: the engine's default
+  std::string cache_salt;        // documents are shared only between requests of the same salt
+  /// Also return the logits of every token of the text segments (float32, [num_text_tokens,
+  /// vocab]). Cached text is not reused for such a request.
   bool prompt_logits = false;
 };
 

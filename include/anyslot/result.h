@@ -36,7 +36,7 @@ struct Usage {
   int64_t completion_tokens = 0;
   int64_t cached_tokens = 0;  // prompt tokens whose KV was reused; joined documents do not count
   std::vector<DocumentUsage> documents;  // the preamble is not listed
-  double ttft_ms = 0;   // from submission to the first token event, tokenizing and queueing included
+  double ttft_ms = 0;  // from submission to the first token event, tokenizing and queueing included
   double total_ms = 0;  // from submission to the last event
 };
 
@@ -44,7 +44,8 @@ struct Usage {
 struct Event {
   std::vector<int32_t> token_ids;
   std::string text;  // whole UTF-8 characters only; stop tokens are not shown
-  std::vector<float> prompt_logits;  // [num_text_tokens, vocab], once, when the request asked for them
+  std::vector<float>
+      prompt_logits;  // [num_text_tokens, vocab], once, when the request asked for them
   std::optional<FinishReason> finish_reason;
   std::string error;  // with FinishReason::kError
   Usage usage;        // complete in the last event
@@ -56,12 +57,13 @@ struct Stats {
   int64_t waiting_requests = 0;
   int64_t total_blocks = 0;
   int64_t free_blocks = 0;
-  int64_t cached_blocks = 0;      // evictable: cached and referenced by nobody
-  int64_t document_entries = 0;   // documents in the cache
-  int64_t referenced_entries = 0; // cache entries in use by a request; 0 when idle
+  int64_t cached_blocks = 0;       // evictable: cached and referenced by nobody
+  int64_t document_entries = 0;    // documents in the cache
+  int64_t referenced_entries = 0;  // cache entries in use by a request; 0 when idle
   int64_t steps_total = 0;
-  int64_t kv_tokens_read_total = 0;  // distinct KV tokens read by attention per layer, summed over steps
-  int64_t blocks_copied_total = 0;   // private copies of document blocks made by method block
+  int64_t kv_tokens_read_total =
+      0;  // distinct KV tokens read by attention per layer, summed over steps
+  int64_t blocks_copied_total = 0;  // private copies of document blocks made by method block
   int64_t evictions_total = 0;
   int64_t preemptions_total = 0;
   int64_t prompt_tokens_total = 0;

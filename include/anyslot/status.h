@@ -9,16 +9,18 @@ namespace anyslot {
 
 enum class StatusCode {
   kOk,
-  kInvalidArgument,    // the call was wrong: bad option, bad request, bad JSON
-  kNotFound,           // a file or a name that does not exist
-  kFailedPrecondition, // the input is readable but cannot be used: wrong dtype, truncated shard, unknown architecture
-  kResourceExhausted,  // a request or pool that can never fit, with the numbers in the message
+  kInvalidArgument,     // the call was wrong: bad option, bad request, bad JSON
+  kNotFound,            // a file or a name that does not exist
+  kFailedPrecondition,  // the input is readable but cannot be used: wrong dtype, truncated shard,
+                        // unknown architecture
+  kResourceExhausted,   // a request or pool that can never fit, with the numbers in the message
   kCancelled,
-  kUnavailable,        // the engine is shutting down, or its queue is full
-  kInternal,           // a library or a device failed
+  kUnavailable,  // the engine is shutting down, or its queue is full
+  kInternal,     // a library or a device failed
 };
 
-/// The result of an operation that yields no value. The message names the thing, the limit and the cure.
+/// The result of an operation that yields no value. The message names the thing, the limit and the
+/// cure.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -52,7 +54,7 @@ inline Status internal_error(std::string message) {
 template <typename T>
 class [[nodiscard]] Expected {
  public:
-  Expected(T value) : state_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Expected(T value) : state_(std::move(value)) {}        // NOLINT(google-explicit-constructor)
   Expected(Status status) : state_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     assert(!std::get<Status>(state_).ok());
   }

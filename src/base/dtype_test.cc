@@ -10,7 +10,8 @@ namespace {
 
 TEST(BFloat16, RoundsToNearestEven) {
   EXPECT_EQ(bf16_to_float(float_to_bf16(1.0F)), 1.0F);
-  EXPECT_EQ(bf16_to_float(float_to_bf16(1.0F + 0x1p-8F)), 1.0F);           // a tie goes to the even neighbour
+  EXPECT_EQ(bf16_to_float(float_to_bf16(1.0F + 0x1p-8F)),
+            1.0F);  // a tie goes to the even neighbour
   EXPECT_EQ(bf16_to_float(float_to_bf16(1.0F + 0x3p-8F)), 1.0F + 0x1p-6F);
   EXPECT_EQ(bf16_to_float(float_to_bf16(1.0F + 0x1.8p-8F)), 1.0F + 0x1p-7F);
 }

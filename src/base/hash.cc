@@ -7,7 +7,8 @@
 
 namespace anyslot {
 
-static_assert(std::endian::native == std::endian::little, "digests are defined over little-endian fields");
+static_assert(std::endian::native == std::endian::little,
+              "digests are defined over little-endian fields");
 
 namespace {
 

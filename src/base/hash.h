@@ -27,8 +27,8 @@ struct DigestHash {
   }
 };
 
-/// SHA-256 over fields, each preceded by its length in bytes (uint64, little-endian), so that no two
-/// different lists of fields give the same stream.
+/// SHA-256 over fields, each preceded by its length in bytes (uint64, little-endian), so that no
+/// two different lists of fields give the same stream.
 class DigestBuilder {
  public:
   DigestBuilder();

@@ -14,7 +14,8 @@ TEST(DigestBuilder, PrefixesEachFieldWithItsLength) {
 }
 
 TEST(DigestBuilder, FieldBordersMatter) {
-  EXPECT_NE(DigestBuilder().add("ab").add("c").finish(), DigestBuilder().add("a").add("bc").finish());
+  EXPECT_NE(DigestBuilder().add("ab").add("c").finish(),
+            DigestBuilder().add("a").add("bc").finish());
   const std::vector<int32_t> ids{1, 2, 3};
   const std::span<const int32_t> all(ids);
   EXPECT_NE(DigestBuilder().add(all.first(2)).add(all.subspan(2)).finish(),

@@ -30,8 +30,8 @@ struct TensorView {
   }
   /// Columns [begin, begin + count).
   TensorView col_range(int64_t begin, int64_t count) const {
-    return {static_cast<std::byte*>(data) + static_cast<size_t>(begin) * dtype_size(dtype), dtype, rows,
-            count, row_stride};
+    return {static_cast<std::byte*>(data) + static_cast<size_t>(begin) * dtype_size(dtype), dtype,
+            rows, count, row_stride};
   }
 };
 

@@ -1,16 +1,15 @@
 #include "base/thread_pool.h"
 
+#include <sched.h>
+
 #include <atomic>
 #include <condition_variable>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <fstream>
-
-#include <sched.h>
 
 namespace anyslot {
 
@@ -90,7 +89,8 @@ struct ThreadPool::Impl {
 };
 
 ThreadPool::ThreadPool(int num_threads)
-    : num_threads_(num_threads < 1 ? 1 : num_threads), impl_(std::make_unique<Impl>(num_threads_)) {}
+    : num_threads_(num_threads < 1 ? 1 : num_threads),
+      impl_(std::make_unique<Impl>(num_threads_)) {}
 
 ThreadPool::~ThreadPool() = default;
 

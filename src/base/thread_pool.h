@@ -16,12 +16,12 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
-  /// Runs task(i, worker) for every i in [0, num_tasks), tasks taken in order by whichever worker is
-  /// free; returns when all are done.
+  /// Runs task(i, worker) for every i in [0, num_tasks), tasks taken in order by whichever worker
+  /// is free; returns when all are done.
   void parallel_for(int64_t num_tasks, const std::function<void(int64_t task, int worker)>& task);
 
-  /// Between begin_step and end_step idle workers spin for the next parallel_for instead of sleeping,
-  /// so that a step wakes them once.
+  /// Between begin_step and end_step idle workers spin for the next parallel_for instead of
+  /// sleeping, so that a step wakes them once.
   void begin_step();
   void end_step();
 

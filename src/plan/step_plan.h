@@ -19,10 +19,10 @@ struct SpanView {
   KeyForm key_form = KeyForm::kTurned;
 };
 
-/// A span and the position `start` of its token 0 in one request. Only tokens [begin, end) take part.
-/// Key i is visible to a query at p iff i <= p - start, and, under a window, i > p - start - window.
-/// Turned keys meet Q turned by p - start + first_angle; raw keys are turned to start + i and meet Q
-/// turned by p.
+/// A span and the position `start` of its token 0 in one request. Only tokens [begin, end) take
+/// part. Key i is visible to a query at p iff i <= p - start, and, under a window, i > p - start -
+/// window. Turned keys meet Q turned by p - start + first_angle; raw keys are turned to start + i
+/// and meet Q turned by p.
 struct Placement {
   SpanView span;
   int64_t begin = 0;
@@ -33,7 +33,7 @@ struct Placement {
 /// One query token of the step.
 struct Row {
   int32_t token_id = 0;
-  int64_t position = 0;     // of the token in its prompt (in its document, when that is encoded alone)
+  int64_t position = 0;  // of the token in its prompt (in its document, when that is encoded alone)
   int64_t write_slot = 0;   // block * kBlockSize + slot: where its K and V go
   int64_t write_angle = 0;  // K is turned by this before it is stored; 0 for raw keys
   int32_t sequence = 0;     // index into StepPlan::sequences

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <variant>
+#include <vector>
+
+#include "sched/sequence.h"
+
+namespace anyslot::internal {
+
+struct StreamState;
+using Clock = std::chrono::steady_clock;
+
+struct SubmitCommand {
+  std::unique_ptr<Sequence> sequence;
+  std::shared_ptr<StreamState> stream;
+  Clock::time_point submitted;
+};
+struct CancelCommand {
+  uint64_t id = 0;
+};
+/// Runs between two steps on the engine thread.
+struct CallCommand {
+  std::function<void()> call;
+};
+using Command = std::variant<SubmitCommand, CancelCommand, CallCommand>;
+
+/// The only way to the engine thread. Closing it ends the thread; what is pushed later is dropped.
+class CommandQueue {
+ public:
+  /// False when closed.
+  bool push(Command command);
+  void close();
+  bool closed() const;
+
+  /// Everything that has come; waits for something first if `wait`.
+  std::vector<Command> take(bool wait);
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable ready_;
+  std::vector<Command> commands_;
+  bool closed_ = false;
+};
+
+}  // namespace anyslot::internal

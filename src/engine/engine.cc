@@ -1,0 +1,83 @@
+#include "anyslot/engine.h"
+
+#include <exception>
+#include <filesystem>
+#include <utility>
+
+#include "engine/engine_core.h"
+
+namespace anyslot {
+
+Stream::Stream(std::shared_ptr<internal::StreamState> state) : state_(std::move(state)) {}
+Stream::Stream(Stream&&) noexcept = default;
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+Stream::~Stream() {
+  if (state_ != nullptr) state_->cancel();
+}
+
+Event Stream::next() { return state_->next(); }
+
+void Stream::cancel() { state_->cancel(); }
+
+Engine::Engine(std::unique_ptr<internal::EngineCore> core) : core_(std::move(core)) {}
+Engine::Engine(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&&) noexcept = default;
+Engine::~Engine() = default;
+
+Expected<Engine> Engine::open(const EngineConfig& config) {
+  try {
+    auto parts = internal::load_engine_parts(config);
+    if (!parts.ok()) return parts.status();
+    return Engine(std::make_unique<internal::EngineCore>(std::move(*parts)));
+  } catch (const std::filesystem::filesystem_error& error) {
+    return failed_precondition(error.what());
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("memory does not suffice to load " + config.model_path);
+  }
+}
+
+Expected<Stream> Engine::submit(const Request& request) {
+  auto state = core_->submit(request);
+  if (!state.ok()) return state.status();
+  return Stream(std::move(*state));
+}
+
+Expected<std::vector<Segment>> Engine::render_rag(const std::vector<Document>& documents,
+                                                  const std::string& question) const {
+  if (!core_->parts().rag_template) {
+    return failed_precondition(
+        core_->parts().config.model_path +
+        " has no rag_template.json, which says how documents and question become a prompt");
+  }
+  return core_->parts().rag_template->render(documents, question);
+}
+
+Expected<std::vector<int32_t>> Engine::tokenize(const std::string& text,
+                                                const std::vector<ByteRange>& markup) const {
+  if (core_->parts().tokenizer == nullptr) {
+    return failed_precondition(core_->parts().config.model_path + " has no tokenizer.json");
+  }
+  return core_->parts().tokenizer->encode(text, markup);
+}
+
+std::string Engine::detokenize(const std::vector<int32_t>& token_ids) const {
+  if (core_->parts().tokenizer == nullptr) return {};
+  return core_->parts().tokenizer->decode(token_ids, /*skip_special_tokens=*/true);
+}
+
+const ModelInfo& Engine::model() const { return core_->parts().model; }
+
+Stats Engine::stats() const { return core_->stats(); }
+
+Status Engine::check_integrity() const {
+  Status status;
+  core_->call([&status](internal::StepLoop& loop) { status = loop.check_integrity(); });
+  return status;
+}
+
+}  // namespace anyslot

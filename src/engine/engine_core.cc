@@ -1,0 +1,50 @@
+#include "engine/engine_core.h"
+
+#include <future>
+#include <utility>
+
+#include "engine/prepare_request.h"
+
+namespace anyslot::internal {
+
+namespace {
+
+constexpr size_t kTokenMemoBytes = size_t{64} << 20;
+
+}  // namespace
+
+EngineCore::EngineCore(EngineParts parts)
+    : parts_(std::move(parts)),
+      memo_(kTokenMemoBytes),
+      commands_(std::make_shared<CommandQueue>()),
+      loop_(parts_, commands_),
+      thread_([this] { loop_.run(); }) {}
+
+EngineCore::~EngineCore() {
+  commands_->close();
+  thread_.join();
+}
+
+Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request) {
+  const Clock::time_point submitted = Clock::now();
+  auto sequence = prepare_request(request, parts_, memo_);
+  if (!sequence.ok()) return sequence.status();
+  const std::lock_guard lock(submit_mutex_);
+  (*sequence)->id = next_id_++;
+  auto stream = std::make_shared<StreamState>((*sequence)->id, commands_, parts_.tokenizer);
+  if (!commands_->push(SubmitCommand{std::move(*sequence), stream, submitted})) {
+    return Status(StatusCode::kUnavailable, "the engine is shutting down");
+  }
+  return stream;
+}
+
+void EngineCore::call(const std::function<void(StepLoop&)>& call) {
+  std::promise<void> done;
+  const bool queued = commands_->push(CallCommand{[&] {
+    call(loop_);
+    done.set_value();
+  }});
+  if (queued) done.get_future().wait();
+}
+
+}  // namespace anyslot::internal

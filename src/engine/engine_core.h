@@ -1,0 +1,43 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "anyslot/engine.h"
+#include "engine/command_queue.h"
+#include "engine/engine_parts.h"
+#include "engine/step_loop.h"
+#include "text/token_memo.h"
+
+namespace anyslot::internal {
+
+/// An open engine: its parts, its thread, and the way in.
+class EngineCore {
+ public:
+  explicit EngineCore(EngineParts parts);
+  ~EngineCore();
+  EngineCore(const EngineCore&) = delete;
+  EngineCore& operator=(const EngineCore&) = delete;
+
+  Expected<std::shared_ptr<StreamState>> submit(const Request& request);
+  /// Runs `call` between two steps on the engine thread and waits for it.
+  void call(const std::function<void(StepLoop&)>& call);
+
+  const EngineParts& parts() const { return parts_; }
+  KvStorage& storage() { return *parts_.storage; }
+  Stats stats() const { return loop_.stats(); }
+
+ private:
+  EngineParts parts_;
+  TokenMemo memo_;
+  std::shared_ptr<CommandQueue> commands_;
+  StepLoop loop_;
+  std::mutex submit_mutex_;  // ids reach the queue in ascending order
+  uint64_t next_id_ = 1;
+  std::thread thread_;
+};
+
+}  // namespace anyslot::internal

@@ -1,0 +1,158 @@
+#include "engine/engine_parts.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/thread_pool.h"
+
+namespace anyslot::internal {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kDefaultKvLimit = 4096 * kMiB;
+constexpr int64_t kMaxBlocks = int64_t{1}
+                               << 30;  // slots of all blocks fit comfortably in int64, ids in int32
+
+int64_t free_memory_bytes() {
+  return int64_t{sysconf(_SC_AVPHYS_PAGES)} * int64_t{sysconf(_SC_PAGESIZE)};
+}
+
+Status check_config(const EngineConfig& config) {
+  if (config.model_path.empty())
+    return invalid_argument("no model given; name its folder with --model");
+  if (config.num_threads < 0 || config.num_threads > 1024) {
+    return invalid_argument(fmt::format("threads is {}; it must be between 0 (automatic) and 1024",
+                                        config.num_threads));
+  }
+  if (config.kv_cache_bytes < 0) return invalid_argument("the KV cache size is negative");
+  if (config.max_model_len < 0) return invalid_argument("the maximal model length is negative");
+  if (config.max_running_requests < 1) {
+    return invalid_argument("max_running_requests must be at least 1");
+  }
+  if (config.max_batch_tokens <= config.max_running_requests) {
+    return invalid_argument(
+        fmt::format("max_batch_tokens is {}; it must exceed max_running_requests, {}, so that "
+                    "prompts advance while all decode",
+                    config.max_batch_tokens, config.max_running_requests));
+  }
+  return {};
+}
+
+Expected<std::unique_ptr<Backend>> create_backend(const EngineConfig& config) {
+  BackendOptions options;
+  options.dtype = config.dtype == ComputeType::kFloat32 ? DType::kFloat32 : DType::kBFloat16;
+  options.num_threads = config.num_threads;
+  options.max_isa = config.max_isa;
+  if (config.device == "reference") return create_reference_backend(options);
+  if (config.device == "cpu") return create_cpu_backend(options);
+  return invalid_argument(fmt::format("unknown device '{}'; use cpu or reference", config.device));
+}
+
+Status load_text_parts(EngineParts& parts) {
+  const fs::path folder(parts.config.model_path);
+  if (const fs::path path = folder / "tokenizer.json"; fs::exists(path)) {
+    auto tokenizer = Tokenizer::load(path.string());
+    if (!tokenizer.ok()) return tokenizer.status();
+    if (tokenizer->vocab_size() > parts.model.vocab_size) {
+      return failed_precondition(fmt::format("{} has {} tokens, but the model's vocabulary has {}",
+                                             path.string(), tokenizer->vocab_size(),
+                                             parts.model.vocab_size));
+    }
+    parts.tokenizer = std::make_shared<const Tokenizer>(std::move(*tokenizer));
+  }
+  const fs::path path = folder / "rag_template.json";
+  if (!fs::exists(path)) return {};
+  auto rag_template = RagTemplate::load(path.string());
+  if (!rag_template.ok()) return rag_template.status();
+  parts.rag_template = std::move(*rag_template);
+  if (parts.tokenizer == nullptr) return {};
+  for (const std::string& stop : parts.rag_template->stop()) {
+    const auto id = parts.tokenizer->token_id(stop);
+    if (!id) {
+      return failed_precondition(
+          fmt::format("{}: stop token '{}' is not in the tokenizer", path.string(), stop));
+    }
+    parts.stop_token_ids.push_back(*id);
+  }
+  return {};
+}
+
+void describe_model(EngineParts& parts) {
+  const ModelConfig& config = parts.decoder->config();
+  fs::path folder = fs::path(parts.config.model_path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  parts.model.name = folder.filename().string();
+  parts.model.architecture = config.architecture;
+  parts.model.num_parameters = parts.decoder->num_parameters();
+  parts.model.vocab_size = config.vocab_size;
+  parts.stop_token_ids = config.eos_token_ids;
+}
+
+void finish_config(EngineParts& parts) {
+  EngineConfig& config = parts.config;
+  if (config.max_model_len == 0)
+    config.max_model_len = parts.decoder->config().max_position_embeddings;
+  const bool block_trained = parts.rag_template && parts.rag_template->block_trained();
+  if (!config.method) config.method = block_trained ? Method::kLazy : Method::kPrefix;
+  parts.model.max_model_len = config.max_model_len;
+  parts.model.has_tokenizer = parts.tokenizer != nullptr;
+  parts.model.has_rag_template = parts.rag_template.has_value();
+  parts.model.block_trained = block_trained;
+  parts.model.default_method = *config.method;
+}
+
+Status create_kv_pool(EngineParts& parts) {
+  EngineConfig& config = parts.config;
+  if (config.kv_cache_bytes == 0) {
+    config.kv_cache_bytes = std::min(free_memory_bytes() / 4, kDefaultKvLimit);
+  }
+  const DType dtype = config.dtype == ComputeType::kFloat32 ? DType::kFloat32 : DType::kBFloat16;
+  const auto block_bytes = static_cast<int64_t>(parts.decoder->kv_shape(dtype, 1).block_bytes());
+  const int64_t num_blocks = std::min(config.kv_cache_bytes / block_bytes, kMaxBlocks);
+  if (num_blocks < 1) {
+    return resource_exhausted(
+        fmt::format("a KV cache of {} bytes holds no block of {} tokens, which takes {} bytes; "
+                    "raise --kv-cache",
+                    config.kv_cache_bytes, kBlockSize, block_bytes));
+  }
+  parts.model.kv_bytes_per_token = block_bytes / kBlockSize;
+  auto storage = parts.backend->create_kv_storage(parts.decoder->kv_shape(dtype, num_blocks));
+  if (!storage.ok()) return storage.status();
+  parts.storage = std::move(*storage);
+  return {};
+}
+
+}  // namespace
+
+Expected<EngineParts> load_engine_parts(const EngineConfig& config) {
+  if (Status status = check_config(config); !status.ok()) return status;
+  EngineParts parts;
+  parts.config = config;
+  if (config.num_threads == 0) parts.config.num_threads = num_physical_cores();
+  auto backend = create_backend(parts.config);
+  if (!backend.ok()) return backend.status();
+  parts.backend = std::move(*backend);
+  auto decoder = Decoder::load(config.model_path, *parts.backend);
+  if (!decoder.ok()) return decoder.status();
+  parts.decoder = std::move(*decoder);
+  describe_model(parts);
+  if (Status status = load_text_parts(parts); !status.ok()) return status;
+  finish_config(parts);
+  // The KV's type enters the keys; the decoder's fingerprint covers weights, settings and
+  // activations.
+  parts.key_domain.model = DigestBuilder()
+                               .add(parts.decoder->fingerprint())
+                               .add(compute_type_name(config.dtype))
+                               .finish();
+  if (Status status = create_kv_pool(parts); !status.ok()) return status;
+  return parts;
+}
+
+}  // namespace anyslot::internal

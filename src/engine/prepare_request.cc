@@ -1,0 +1,127 @@
+#include "engine/prepare_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sched/method_traits.h"
+
+namespace anyslot::internal {
+
+namespace {
+
+Status check_sampling(const SamplingParams& sampling) {
+  if (!(sampling.temperature >= 0.0F && sampling.temperature <= 100.0F)) {
+    return invalid_argument(
+        fmt::format("temperature is {}; it must be between 0 and 100", sampling.temperature));
+  }
+  if (!(sampling.top_p > 0.0F && sampling.top_p <= 1.0F)) {
+    return invalid_argument(
+        fmt::format("top_p is {}; it must be above 0 and at most 1", sampling.top_p));
+  }
+  if (sampling.top_k < 0) {
+    return invalid_argument(fmt::format("top_k is {}; it must be 0 (off) or more", sampling.top_k));
+  }
+  if (sampling.max_tokens < 1) {
+    return invalid_argument(
+        fmt::format("max_tokens is {}; it must be at least 1", sampling.max_tokens));
+  }
+  return {};
+}
+
+std::string segment_name(const Segment& segment, size_t index) {
+  std::string name = fmt::format("segment {}", index);
+  if (!segment.id.empty()) name += fmt::format(" ('{}')", segment.id);
+  return name;
+}
+
+Expected<std::vector<int32_t>> segment_tokens(const Segment& segment, size_t index,
+                                              const EngineParts& parts, TokenMemo& memo) {
+  if (!segment.token_ids.empty()) {
+    for (const int32_t id : segment.token_ids) {
+      if (id >= 0 && id < parts.model.vocab_size) continue;
+      return invalid_argument(fmt::format("{}: token id {} is not in the vocabulary of {} tokens",
+                                          segment_name(segment, index), id,
+                                          parts.model.vocab_size));
+    }
+    return segment.token_ids;
+  }
+  if (segment.text.empty()) return std::vector<int32_t>{};
+  if (parts.tokenizer == nullptr) {
+    return failed_precondition(
+        fmt::format("{}: the model has no tokenizer.json, so only token_ids can be given",
+                    segment_name(segment, index)));
+  }
+  auto tokens = memo.encode(*parts.tokenizer, segment.text, segment.markup);
+  if (!tokens.ok()) {
+    return Status(tokens.status().code(),
+                  fmt::format("{}: {}", segment_name(segment, index), tokens.status().message()));
+  }
+  return **tokens;
+}
+
+Expected<std::vector<TokenSegment>> tokenize_segments(const Request& request,
+                                                      const EngineParts& parts, TokenMemo& memo) {
+  std::vector<TokenSegment> segments;
+  for (size_t i = 0; i < request.segments.size(); ++i) {
+    const Segment& segment = request.segments[i];
+    auto tokens = segment_tokens(segment, i, parts, memo);
+    if (!tokens.ok()) return tokens.status();
+    segments.push_back({segment.kind, std::move(*tokens), segment.id, -1});
+  }
+  return normalize_segments(std::move(segments));
+}
+
+std::string mebibytes(int64_t blocks, const EngineParts& parts) {
+  const double bytes =
+      static_cast<double>(blocks) * static_cast<double>(parts.storage->shape().block_bytes());
+  return fmt::format("{:.1f} MiB", bytes / (1 << 20));
+}
+
+Status check_length(const Sequence& sequence, const EngineParts& parts) {
+  if (sequence.num_prompt_tokens >= parts.config.max_model_len) {
+    return invalid_argument(
+        fmt::format("the prompt has {} tokens, which leaves no room for an answer within the "
+                    "model's length of {}; "
+                    "shorten it or raise --max-model-len",
+                    sequence.num_prompt_tokens, parts.config.max_model_len));
+  }
+  const int64_t needed = max_blocks(sequence, sequence.sampling.max_tokens);
+  const int64_t given = parts.storage->shape().num_blocks;
+  if (needed > given) {
+    return resource_exhausted(
+        fmt::format("the request needs {} KV blocks ({}) for {} prompt and {} answer tokens, but "
+                    "the pool has {} ({}); "
+                    "raise --kv-cache or shorten the request",
+                    needed, mebibytes(needed, parts), sequence.num_prompt_tokens,
+                    sequence.sampling.max_tokens, given, mebibytes(given, parts)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Sequence>> prepare_request(const Request& request,
+                                                    const EngineParts& parts, TokenMemo& memo) {
+  if (Status status = check_sampling(request.sampling); !status.ok()) return status;
+  auto segments = tokenize_segments(request, parts, memo);
+  if (!segments.ok()) return segments.status();
+
+  const Method method = request.method.value_or(*parts.config.method);
+  const MethodTraits traits = method_traits(method, parts.config.mepic_recompute_first_block);
+  std::unique_ptr<Sequence> sequence =
+      expand_prompt(*segments, traits, parts.key_domain, request.cache_salt);
+  sequence->sampling = request.sampling;
+  sequence->sampling.max_tokens = static_cast<int>(std::clamp<int64_t>(
+      parts.config.max_model_len - sequence->num_prompt_tokens, 1, request.sampling.max_tokens));
+  sequence->prompt_logits = request.prompt_logits;
+  sequence->stop_token_ids = parts.stop_token_ids;
+  sequence->stop_token_ids.insert(sequence->stop_token_ids.end(),
+                                  request.sampling.stop_token_ids.begin(),
+                                  request.sampling.stop_token_ids.end());
+  if (Status status = check_length(*sequence, parts); !status.ok()) return status;
+  return sequence;
+}
+
+}  // namespace anyslot::internal

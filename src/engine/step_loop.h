@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "anyslot/result.h"
+#include "engine/command_queue.h"
+#include "engine/engine_parts.h"
+#include "engine/stream_state.h"
+#include "kv/kv_cache.h"
+#include "sample/sampler.h"
+#include "sched/scheduler.h"
+
+namespace anyslot::internal {
+
+/// The engine thread's work: takes commands, plans and runs steps, samples, and feeds the streams.
+/// Owns the scheduler and the cache.
+class StepLoop {
+ public:
+  StepLoop(EngineParts& parts, std::shared_ptr<CommandQueue> commands);
+
+  /// Until the queue is closed; then cancels what is left.
+  void run();
+
+  /// From any thread: as of the last step.
+  Stats stats() const;
+
+  /// Engine thread only, through a CallCommand.
+  Status check_integrity() const { return scheduler_.check_integrity(); }
+  KvCache& cache() { return cache_; }
+
+ private:
+  struct Client {
+    std::shared_ptr<StreamState> stream;
+    Clock::time_point submitted;
+    bool has_first_token = false;
+    Usage usage;
+    std::vector<float> prompt_logits;
+    int64_t prompt_logits_end = 0;  // position after the last token whose logits were kept
+  };
+  using Outbox = std::vector<std::pair<std::shared_ptr<StreamState>, Event>>;
+
+  void take_commands(bool wait);
+  void handle(SubmitCommand& command);
+  void handle(CancelCommand& command);
+  void handle(CallCommand& command);
+  void run_step();
+  void handle_samples();
+  void keep_prompt_logits(Client& client, const SampleTarget& target, size_t first_sample);
+  void add_token(Client& client, Sequence& sequence, std::span<const float> logits);
+  void finish(uint64_t id, FinishReason reason, Event event);
+  void fail_all(const std::string& message);
+  void send();
+  void publish_stats();
+
+  EngineParts& parts_;
+  std::shared_ptr<CommandQueue> commands_;
+  KvCache cache_;
+  Scheduler scheduler_;
+  Sampler sampler_;
+  std::unordered_map<uint64_t, Client> clients_;
+  StepPlan plan_;
+  std::vector<float> logits_;  // [sampled rows of the step, vocab]
+  std::vector<int64_t> sample_positions_;
+  Outbox outbox_;  // events of this step; sent when the books are in order
+
+  Stats totals_;  // the counters kept here
+  mutable std::mutex stats_mutex_;
+  Stats stats_;
+};
+
+}  // namespace anyslot::internal

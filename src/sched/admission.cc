@@ -1,0 +1,189 @@
+#include "sched/admission.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+
+namespace anyslot {
+
+namespace {
+
+std::span<const int32_t> span_tokens(const Sequence& sequence, const SequenceSpan& span) {
+  return std::span(sequence.tokens)
+      .subspan(static_cast<size_t>(span.begin), static_cast<size_t>(span.num_tokens()));
+}
+
+// Cached blocks at the head of a text span. The last token of a sequence is always computed.
+std::vector<CacheEntry*> find_cached_text(const Sequence& sequence, const SequenceSpan& span,
+                                          KvCache& cache) {
+  if (!span.indexed || sequence.prompt_logits) return {};
+  const int64_t reusable = span.num_tokens() - (&span == &sequence.last_span() ? 1 : 0);
+  return cache.find_text_run(span.key, span_tokens(sequence, span), reusable / kBlockSize);
+}
+
+int64_t num_private_blocks(const SequenceSpan& span) {
+  switch (span.role) {
+    case SpanRole::kText:
+    case SpanRole::kCopiedDocument:
+      return blocks_for(span.num_tokens());
+    case SpanRole::kSharedDocument:
+      return span.recompute_first_block ? 1 : 0;
+  }
+  return 0;
+}
+
+// The admission tried on counts alone: blocks taken from cache.available_blocks().
+int64_t count_needed_blocks(const Sequence& sequence, KvCache& cache) {
+  int64_t needed = 0;
+  std::unordered_set<Digest, DigestHash> seen;
+  for (const SequenceSpan& span : sequence.spans) {
+    needed += num_private_blocks(span);
+    if (span.is_document()) {
+      if (!seen.insert(span.key).second) continue;
+      const CacheEntry* entry = cache.find(span.key);
+      needed += entry != nullptr ? cache.evictable_blocks(*entry) : blocks_for(span.num_tokens());
+      continue;
+    }
+    for (const CacheEntry* entry : find_cached_text(sequence, span, cache)) {
+      needed += cache.evictable_blocks(*entry) - 1;  // it takes the place of a private block
+    }
+  }
+  return needed;
+}
+
+// Takes what is cached already, before any allocation could evict it.
+void acquire_cached(Sequence& sequence, KvCache& cache) {
+  for (SequenceSpan& span : sequence.spans) {
+    if (span.is_document()) {
+      span.entry = cache.find(span.key);
+      if (span.entry != nullptr) cache.acquire(*span.entry);
+      continue;
+    }
+    span.text_entries = find_cached_text(sequence, span, cache);
+    span.chain = span.key;
+    for (CacheEntry* entry : span.text_entries) {
+      cache.acquire(*entry);
+      span.blocks.push_back(entry->blocks.front());
+      span.chain = entry->digest;
+    }
+    span.num_computed = static_cast<int64_t>(span.text_entries.size()) * kBlockSize;
+  }
+}
+
+// Makes entries, and jobs to fill them, for the documents that were not found.
+void insert_missing(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
+  for (SequenceSpan& span : sequence.spans) {
+    if (!span.is_document() || span.entry != nullptr) continue;
+    span.entry = cache.find(span.key);  // the same document stood earlier in this sequence
+    if (span.entry != nullptr) {
+      cache.acquire(*span.entry);
+      continue;
+    }
+    span.entry = cache.insert_encoding(span.key, span.num_tokens());
+    if (span.entry == nullptr)
+      throw std::logic_error("admission counted too few blocks for a document");
+    const std::span<const int32_t> tokens = span_tokens(sequence, span);
+    jobs.emplace(span.entry, EncodeJob{{tokens.begin(), tokens.end()}, span.key_form, 0, 0});
+  }
+}
+
+void allocate_private(Sequence& sequence, KvCache& cache) {
+  for (SequenceSpan& span : sequence.spans) {
+    const int64_t missing = num_private_blocks(span) - static_cast<int64_t>(span.blocks.size());
+    if (missing == 0) continue;
+    const auto blocks = cache.allocate_private(missing);
+    if (!blocks) throw std::logic_error("admission counted too few private blocks");
+    span.blocks.insert(span.blocks.end(), blocks->begin(), blocks->end());
+  }
+}
+
+// Documents encoded alone, before insert_missing: ready ones are cached, others joined, the rest
+// computed.
+void report_shared_documents(Sequence& sequence) {
+  std::unordered_set<Digest, DigestHash> missing;
+  size_t document = 0;
+  for (const SequenceSpan& span : sequence.spans) {
+    if (!span.is_document()) {
+      sequence.usage.cached_tokens += span.num_computed;
+      continue;
+    }
+    const bool ready = span.entry != nullptr && span.entry->state == EntryState::kReady;
+    const bool joined = !ready && (span.entry != nullptr || !missing.insert(span.key).second);
+    const int64_t own = span.num_own_tokens();
+    const int64_t cached = ready ? span.num_tokens() - own : 0;
+    sequence.usage.cached_tokens += cached;
+    if (document >= sequence.documents.size() || sequence.documents[document].begin != span.begin)
+      continue;
+    DocumentUsage& usage = sequence.usage.documents[document++];
+    usage.cached_tokens = cached;
+    usage.source = ready    ? DocumentSource::kPool
+                   : joined ? DocumentSource::kJoined
+                            : DocumentSource::kComputed;
+  }
+}
+
+// Documents in place: what the cached head of the one text span covers.
+void report_documents_in_place(Sequence& sequence) {
+  const int64_t cached = sequence.spans.front().num_computed;
+  sequence.usage.cached_tokens = cached;
+  for (size_t i = 0; i < sequence.documents.size(); ++i) {
+    const DocumentRange& range = sequence.documents[i];
+    DocumentUsage& usage = sequence.usage.documents[i];
+    usage.cached_tokens = std::clamp<int64_t>(cached - range.begin, 0, usage.tokens);
+    usage.source =
+        usage.cached_tokens == usage.tokens ? DocumentSource::kPool : DocumentSource::kComputed;
+  }
+}
+
+void report_usage(Sequence& sequence) {
+  sequence.usage.prompt_tokens = sequence.num_prompt_tokens;
+  for (size_t i = 0; i < sequence.documents.size(); ++i) {
+    const DocumentRange& range = sequence.documents[i];
+    sequence.usage.documents.push_back(
+        {static_cast<int>(i), range.id, range.end - range.begin, 0, DocumentSource::kComputed});
+  }
+  if (sequence.spans.front().is_document()) {
+    report_shared_documents(sequence);
+  } else {
+    report_documents_in_place(sequence);
+  }
+}
+
+}  // namespace
+
+bool admit(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
+  if (count_needed_blocks(sequence, cache) > cache.available_blocks()) return false;
+  acquire_cached(sequence, cache);
+  if (!sequence.admitted_before) report_usage(sequence);
+  sequence.admitted_before = true;
+  insert_missing(sequence, cache, jobs);
+  allocate_private(sequence, cache);
+  return true;
+}
+
+void release_entry(CacheEntry*& entry, KvCache& cache, EncodeJobs& jobs) {
+  if (entry == nullptr) return;
+  CacheEntry* const key = entry;
+  entry = nullptr;
+  if (cache.release(*key)) jobs.erase(key);
+}
+
+void release(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
+  for (SequenceSpan& span : sequence.spans) {
+    release_entry(span.entry, cache, jobs);
+    cache.free_private(std::span(span.blocks).subspan(span.text_entries.size()));
+    // Later blocks of a chain leave first, so that none is left without its predecessors.
+    for (auto entry = span.text_entries.rbegin(); entry != span.text_entries.rend(); ++entry) {
+      cache.release(**entry);
+    }
+    span.blocks.clear();
+    span.text_entries.clear();
+    span.num_computed = 0;
+    span.num_scheduled = 0;
+    span.copied = false;
+    span.copy_scheduled = false;
+  }
+}
+
+}  // namespace anyslot

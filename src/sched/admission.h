@@ -1,0 +1,22 @@
+#pragma once
+
+#include "kv/kv_cache.h"
+#include "sched/encode_jobs.h"
+#include "sched/sequence.h"
+
+namespace anyslot {
+
+/// Reserves everything that a sequence needs before its first step: all its documents (found,
+/// joined or new), its text and its copies; or nothing, when the blocks do not suffice now. On
+/// success sets the sequence's token usage if this is its first admission, and adds a job for each
+/// new document.
+bool admit(Sequence& sequence, KvCache& cache, EncodeJobs& jobs);
+
+/// Gives back everything that the sequence holds; it may be admitted again and then starts over,
+/// its generated tokens being part of its text.
+void release(Sequence& sequence, KvCache& cache, EncodeJobs& jobs);
+
+/// Lets go of one use of an entry; forgets the job of a document that nobody waits for any more.
+void release_entry(CacheEntry*& entry, KvCache& cache, EncodeJobs& jobs);
+
+}  // namespace anyslot

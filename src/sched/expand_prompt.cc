@@ -1,0 +1,112 @@
+#include <set>
+
+#include "sched/sequence.h"
+
+namespace anyslot {
+
+namespace {
+
+std::string_view encoding_name(const MethodTraits& traits) {
+  if (!traits.documents_alone) return "in place";
+  if (traits.key_form == KeyForm::kTurned) return "alone, turned";
+  return traits.recompute_first_block ? "alone, raw, first block in place" : "alone, raw";
+}
+
+// The entry of a document is the same whether or not requests recompute its first block.
+std::string_view document_encoding_name(const MethodTraits& traits) {
+  return traits.key_form == KeyForm::kTurned ? "alone, turned" : "alone, raw";
+}
+
+SequenceSpan make_text_span(int64_t begin, int64_t end, const MethodTraits& traits,
+                            const Digest& chain) {
+  SequenceSpan span;
+  span.role = SpanRole::kText;
+  span.begin = begin;
+  span.end = end;
+  span.indexed = traits.prefix_index;
+  span.key = chain;
+  return span;
+}
+
+SequenceSpan make_document_span(int64_t begin, int64_t end, const MethodTraits& traits,
+                                const Digest& key) {
+  SequenceSpan span;
+  span.role = traits.turned_copies ? SpanRole::kCopiedDocument : SpanRole::kSharedDocument;
+  span.begin = begin;
+  span.end = end;
+  span.key_form = traits.key_form;
+  span.recompute_first_block = traits.recompute_first_block;
+  span.key = key;
+  return span;
+}
+
+void add_spans(Sequence& sequence, const std::vector<TokenSegment>& segments,
+               const MethodTraits& traits, const KeyDomain& domain, const std::string& salt) {
+  const std::span<const int32_t> tokens(sequence.tokens);
+  Digest chain = text_chain_root(domain, encoding_name(traits), salt);
+  int64_t begin = 0;
+  for (const TokenSegment& segment : segments) {
+    const auto length = static_cast<int64_t>(segment.token_ids.size());
+    const std::span<const int32_t> ids(segment.token_ids);
+    if (segment.kind == SegmentKind::kDocument) {
+      const Digest key = document_key(domain, document_encoding_name(traits), salt, ids);
+      sequence.spans.push_back(make_document_span(begin, begin + length, traits, key));
+      chain = extend_with_segment(chain, "document", key);
+    } else {
+      sequence.spans.push_back(make_text_span(begin, begin + length, traits, chain));
+      chain = extend_with_segment(chain, "text", block_key(chain, ids));
+    }
+    begin += length;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segments,
+                                        const MethodTraits& traits, const KeyDomain& domain,
+                                        const std::string& salt) {
+  auto sequence = std::make_unique<Sequence>();
+  bool has_documents = false;
+  for (const TokenSegment& segment : segments) {
+    const auto begin = static_cast<int64_t>(sequence->tokens.size());
+    sequence->tokens.insert(sequence->tokens.end(), segment.token_ids.begin(),
+                            segment.token_ids.end());
+    has_documents = has_documents || segment.kind == SegmentKind::kDocument;
+    if (segment.document_index >= 0) {
+      sequence->documents.push_back(
+          {segment.id, begin, static_cast<int64_t>(sequence->tokens.size())});
+    }
+  }
+  sequence->num_prompt_tokens = static_cast<int64_t>(sequence->tokens.size());
+  sequence->share_rows = traits.share_rows;
+  if (traits.documents_alone && has_documents) {
+    add_spans(*sequence, segments, traits, domain, salt);
+  } else {
+    const Digest chain = text_chain_root(domain, "in place", salt);
+    sequence->spans.push_back(make_text_span(0, sequence->num_prompt_tokens, traits, chain));
+  }
+  return sequence;
+}
+
+int64_t max_blocks(const Sequence& sequence, int64_t max_tokens) {
+  int64_t blocks = 0;
+  std::set<Digest> documents;
+  for (const SequenceSpan& span : sequence.spans) {
+    if (span.is_document() && documents.insert(span.key).second)
+      blocks += blocks_for(span.num_tokens());
+    switch (span.role) {
+      case SpanRole::kText:
+        blocks += blocks_for(span.num_tokens() + (&span == &sequence.last_span() ? max_tokens : 0));
+        break;
+      case SpanRole::kCopiedDocument:
+        blocks += blocks_for(span.num_tokens());
+        break;
+      case SpanRole::kSharedDocument:
+        blocks += span.recompute_first_block ? 1 : 0;
+        break;
+    }
+  }
+  return blocks;
+}
+
+}  // namespace anyslot

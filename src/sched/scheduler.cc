@@ -1,0 +1,175 @@
+#include "sched/scheduler.h"
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+#include "sched/admission.h"
+
+namespace anyslot {
+
+Scheduler::Scheduler(const SchedulerConfig& config, KvCache& cache)
+    : config_(config),
+      cache_(cache),
+      builder_(config.max_batch_tokens, config.ignore_placement_angles) {}
+
+void Scheduler::submit(std::unique_ptr<Sequence> sequence) {
+  waiting_.push_back(std::move(sequence));
+}
+
+void Scheduler::admit_waiting() {
+  while (!waiting_.empty() && num_running() < config_.max_running_requests) {
+    if (!admit(*waiting_.front(), cache_, jobs_)) return;
+    const uint64_t id = waiting_.front()->id;
+    const auto place = std::find_if(running_.begin(), running_.end(),
+                                    [id](const auto& sequence) { return sequence->id > id; });
+    running_.splice(place, waiting_, waiting_.begin());
+  }
+}
+
+void Scheduler::preempt(SequenceList::iterator victim) {
+  release(**victim, cache_, jobs_);
+  const uint64_t id = (*victim)->id;
+  const auto place = std::find_if(waiting_.begin(), waiting_.end(),
+                                  [id](const auto& sequence) { return sequence->id > id; });
+  waiting_.splice(place, running_, victim);
+  ++preemptions_total_;
+}
+
+// Makes room for the KV of the newest token; false when the sequence itself was the newest and had
+// to go.
+bool Scheduler::grow(Sequence& sequence) {
+  SequenceSpan& span = sequence.last_span();
+  while (static_cast<int64_t>(span.blocks.size()) < blocks_for(span.num_tokens())) {
+    if (const auto block = cache_.allocate_private(1)) {
+      span.blocks.push_back(block->front());
+      continue;
+    }
+    const auto newest = std::prev(running_.end());
+    const bool itself = newest->get() == &sequence;
+    preempt(newest);
+    if (itself) return false;
+  }
+  return true;
+}
+
+void Scheduler::grow_decoding() {
+  for (auto it = running_.begin(); it != running_.end();) {
+    Sequence& sequence = **it;
+    if (sequence.is_decoding() && !grow(sequence)) return;  // it was the last of the list
+    ++it;
+  }
+}
+
+bool Scheduler::plan_step(StepPlan& plan) {
+  grow_decoding();
+  admit_waiting();
+  builder_.begin(plan);
+  for (const auto& sequence : running_) {
+    if (sequence->is_decoding() && builder_.budget() > 0) builder_.add_decode(*sequence);
+  }
+  for (const auto& sequence : running_) {
+    if (!sequence->is_decoding() && builder_.budget() > 0) builder_.add_prefill(*sequence, jobs_);
+  }
+  builder_.finish();
+  if (plan.rows.empty() && num_running() + num_waiting() > 0) {
+    throw std::logic_error("the scheduler has requests but found nothing to run");
+  }
+  return !plan.rows.empty();
+}
+
+void Scheduler::commit_jobs() {
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    auto& [entry, job] = *it;
+    job.num_computed += std::exchange(job.num_scheduled, 0);
+    if (job.finishes_in_step()) {
+      cache_.mark_ready(*entry);
+      it = jobs_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+// Enters full blocks of text into the cache, as far as no other request has entered the same.
+void Scheduler::index_text(SequenceSpan& span, const Sequence& sequence) {
+  const std::span<const int32_t> tokens(sequence.tokens);
+  while (span.indexed) {
+    const auto block = static_cast<int64_t>(span.text_entries.size());
+    if ((block + 1) * kBlockSize > span.num_computed) return;
+    const Digest key =
+        block_key(span.chain,
+                  tokens.subspan(static_cast<size_t>(span.begin + block * kBlockSize), kBlockSize));
+    CacheEntry* entry = cache_.adopt_text_block(key, span.blocks[static_cast<size_t>(block)]);
+    if (entry == nullptr) return;
+    span.text_entries.push_back(entry);
+    span.chain = key;
+  }
+}
+
+void Scheduler::commit_sequence(Sequence& sequence) {
+  for (SequenceSpan& span : sequence.spans) {
+    span.num_computed += std::exchange(span.num_scheduled, 0);
+    if (std::exchange(span.copy_scheduled, false)) {
+      span.copied = true;
+      release_entry(span.entry, cache_, jobs_);
+    }
+    if (!span.is_document()) index_text(span, sequence);
+  }
+}
+
+void Scheduler::commit_step() {
+  commit_jobs();
+  for (const auto& sequence : running_) commit_sequence(*sequence);
+}
+
+void Scheduler::append_token(Sequence& sequence, int32_t token_id) {
+  sequence.tokens.push_back(token_id);
+  ++sequence.last_span().end;
+}
+
+std::unique_ptr<Sequence> Scheduler::remove(uint64_t id) {
+  for (SequenceList* list : {&running_, &waiting_}) {
+    const auto it = std::find_if(list->begin(), list->end(),
+                                 [id](const auto& sequence) { return sequence->id == id; });
+    if (it == list->end()) continue;
+    std::unique_ptr<Sequence> sequence = std::move(*it);
+    list->erase(it);
+    release(*sequence, cache_, jobs_);
+    return sequence;
+  }
+  return nullptr;
+}
+
+std::vector<std::unique_ptr<Sequence>> Scheduler::remove_all() {
+  std::vector<std::unique_ptr<Sequence>> removed;
+  for (SequenceList* list : {&running_, &waiting_}) {
+    while (!list->empty()) removed.push_back(remove(list->front()->id));
+  }
+  return removed;
+}
+
+Status Scheduler::check_integrity() const {
+  std::vector<BlockId> private_blocks;
+  int64_t uses = 0;
+  for (const auto& sequence : running_) {
+    for (const SequenceSpan& span : sequence->spans) {
+      private_blocks.insert(
+          private_blocks.end(),
+          span.blocks.begin() + static_cast<std::ptrdiff_t>(span.text_entries.size()),
+          span.blocks.end());
+      uses += static_cast<int64_t>(span.text_entries.size()) + (span.entry != nullptr ? 1 : 0);
+    }
+  }
+  if (running_.empty() && !jobs_.empty()) {
+    return internal_error(std::to_string(jobs_.size()) + " encode jobs are left without a request");
+  }
+  if (uses == 0 && cache_.stats().referenced_entries != 0) {
+    return internal_error(std::to_string(cache_.stats().referenced_entries) +
+                          " cache entries are referenced, but no request holds any");
+  }
+  return cache_.check_integrity(private_blocks);
+}
+
+}  // namespace anyslot

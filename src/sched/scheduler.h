@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "kv/kv_cache.h"
+#include "plan/step_plan.h"
+#include "sched/encode_jobs.h"
+#include "sched/sequence.h"
+#include "sched/step_builder.h"
+
+namespace anyslot {
+
+struct SchedulerConfig {
+  int max_running_requests = 64;
+  int max_batch_tokens = 2048;
+  bool ignore_placement_angles = false;  // see EngineConfig
+};
+
+/// Continuous batching over one KvCache. Deterministic; knows no device. One thread owns it.
+///
+/// The cycle: plan_step, run the plan, commit_step, then append_token or finish for each sample
+/// target.
+class Scheduler {
+ public:
+  Scheduler(const SchedulerConfig& config, KvCache& cache);
+
+  /// Queues a sequence; ids must ascend. The caller has checked max_blocks() against the pool.
+  void submit(std::unique_ptr<Sequence> sequence);
+
+  /// Plans the next step; false when there is nothing to run. The plan refers to the scheduler's
+  /// own memory and is valid until commit_step.
+  bool plan_step(StepPlan& plan);
+  /// The sampled rows of the planned step, in plan order.
+  const std::vector<SampleTarget>& sample_targets() const { return builder_.sample_targets(); }
+  /// The planned step has run: its tokens have their KV.
+  void commit_step();
+
+  void append_token(Sequence& sequence, int32_t token_id);
+  /// Removes a sequence between steps, in whatever state, and frees all that it held. Returns it,
+  /// or nullptr when the id is unknown.
+  std::unique_ptr<Sequence> remove(uint64_t id);
+  /// Removes everything.
+  std::vector<std::unique_ptr<Sequence>> remove_all();
+
+  int64_t num_running() const { return static_cast<int64_t>(running_.size()); }
+  int64_t num_waiting() const { return static_cast<int64_t>(waiting_.size()); }
+  int64_t preemptions_total() const { return preemptions_total_; }
+
+  /// The cache's counts against what the sequences hold.
+  Status check_integrity() const;
+
+ private:
+  using SequenceList = std::list<std::unique_ptr<Sequence>>;  // in ascending order of id
+
+  void admit_waiting();
+  void grow_decoding();
+  bool grow(Sequence& sequence);
+  void preempt(SequenceList::iterator victim);
+  void commit_jobs();
+  void commit_sequence(Sequence& sequence);
+  void index_text(SequenceSpan& span, const Sequence& sequence);
+
+  SchedulerConfig config_;
+  KvCache& cache_;
+  StepBuilder builder_;
+  EncodeJobs jobs_;
+  SequenceList waiting_;
+  SequenceList running_;
+  int64_t preemptions_total_ = 0;
+};
+
+}  // namespace anyslot

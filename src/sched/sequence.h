@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "anyslot/request.h"
+#include "anyslot/result.h"
+#include "base/hash.h"
+#include "kv/keys.h"
+#include "kv/kv_cache.h"
+#include "plan/step_plan.h"
+#include "request/token_segments.h"
+#include "sched/method_traits.h"
+
+namespace anyslot {
+
+enum class SpanRole : uint8_t {
+  kText,            // private blocks and indexed text blocks
+  kSharedDocument,  // the cache's blocks as they are
+  kCopiedDocument,  // private blocks, copied from the cache's and re-turned
+};
+
+/// One span of a sequence: what was expanded from its segments, and what it holds while admitted.
+struct SequenceSpan {
+  SpanRole role = SpanRole::kText;
+  int64_t begin = 0;  // prompt position of the first token
+  int64_t end = 0;    // one past the last; the last span grows with the answer
+  KeyForm key_form = KeyForm::kTurned;
+  bool recompute_first_block = false;  // shared documents only
+  bool indexed = false;                // text only: full blocks are looked up and entered
+  Digest key;                          // of the document; or the chain that a text span starts from
+
+  CacheEntry* entry = nullptr;  // documents; a copied one lets go of it once copied
+  std::vector<BlockId>
+      blocks;  // text: all of it; a document: its copy, or its recomputed first block
+  std::vector<CacheEntry*>
+      text_entries;  // owners of the first blocks of a text span; the other blocks are private
+  Digest chain;      // after text_entries.size() blocks of text
+  int64_t num_computed = 0;   // tokens whose KV this sequence wrote or found (text, first block)
+  int64_t num_scheduled = 0;  // tokens that the step in flight writes
+  bool copied = false;
+  bool copy_scheduled = false;
+
+  int64_t num_tokens() const { return end - begin; }
+  bool is_document() const { return role != SpanRole::kText; }
+  /// Tokens that the sequence itself computes.
+  int64_t num_own_tokens() const {
+    if (!is_document()) return num_tokens();
+    return recompute_first_block ? std::min<int64_t>(num_tokens(), kBlockSize) : 0;
+  }
+  int64_t num_known() const { return num_computed + num_scheduled; }
+};
+
+/// Where a document of the request stands in its prompt; for the usage report.
+struct DocumentRange {
+  std::string id;
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+/// A request in the scheduler.
+struct Sequence {
+  uint64_t id = 0;  // in order of arrival
+  SamplingParams sampling;
+  std::vector<int32_t> stop_token_ids;
+  bool prompt_logits = false;
+  bool share_rows = true;
+  std::vector<int32_t> tokens;  // prompt, then answer; index = position
+  int64_t num_prompt_tokens = 0;
+  std::vector<SequenceSpan> spans;
+  std::vector<DocumentRange> documents;
+  Usage usage;  // token counts: set when first admitted
+  bool admitted_before = false;
+
+  int64_t num_generated() const { return static_cast<int64_t>(tokens.size()) - num_prompt_tokens; }
+  SequenceSpan& last_span() { return spans.back(); }
+  const SequenceSpan& last_span() const { return spans.back(); }
+  /// Everything but the newest token has its KV.
+  bool is_decoding() const {
+    return num_generated() > 0 && last_span().num_computed + 1 == last_span().num_tokens();
+  }
+};
+
+/// Expands normalized segments (see normalize_segments) into the spans of a method.
+std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segments,
+                                        const MethodTraits& traits, const KeyDomain& domain,
+                                        const std::string& salt);
+
+/// Blocks of the pool that the sequence holds at once, at most: its distinct documents, its copies
+/// and its text with `max_tokens` of answer.
+int64_t max_blocks(const Sequence& sequence, int64_t max_tokens);
+
+}  // namespace anyslot

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "plan/step_plan.h"
+#include "sched/encode_jobs.h"
+#include "sched/sequence.h"
+
+namespace anyslot {
+
+/// The sampled rows of one sequence in the step in flight.
+struct SampleTarget {
+  Sequence* sequence = nullptr;
+  int32_t num_rows = 0;     // consecutive among the step's sampled rows
+  bool next_token = false;  // the last of them gives the sequence's next token
+};
+
+/// Fills a StepPlan row by row, up to a token budget. Marks what it schedules in the spans and jobs
+/// (num_scheduled, copy_scheduled).
+class StepBuilder {
+ public:
+  StepBuilder(int max_batch_tokens, bool ignore_placement_angles)
+      : max_batch_tokens_(max_batch_tokens), ignore_placement_angles_(ignore_placement_angles) {}
+
+  void begin(StepPlan& plan);
+  int64_t budget() const { return budget_; }
+
+  /// Encodes the sequence's missing documents, then as much of its text as may run: every span
+  /// before it must be known by the end of this step, and a document must be ready before it can be
+  /// copied.
+  void add_prefill(Sequence& sequence, EncodeJobs& jobs);
+  /// One row for the newest token.
+  void add_decode(Sequence& sequence);
+  /// Sets kv_tokens_read.
+  void finish();
+
+  const std::vector<SampleTarget>& sample_targets() const { return sample_targets_; }
+
+ private:
+  void add_encode_rows(CacheEntry& entry, EncodeJob& job);
+  bool reach_span(SequenceSpan& span, const EncodeJobs& jobs);
+  void add_own_rows(Sequence& sequence, SequenceSpan& span, SampleTarget& target);
+  void add_placements(const Sequence& sequence);
+  void add_document_placements(const SequenceSpan& span);
+  void begin_sequence();
+  void end_sequence();
+
+  int64_t max_batch_tokens_;
+  bool ignore_placement_angles_;
+  int64_t budget_ = 0;
+  StepPlan* plan_ = nullptr;
+  std::vector<SampleTarget> sample_targets_;
+};
+
+}  // namespace anyslot
