@@ -1,0 +1,207 @@
+#include "model/decoder.h"
+
+#include <algorithm>
+#include <exception>
+#include <span>
+#include <utility>
+
+#include "model/architecture.h"
+
+namespace anyslot {
+
+namespace {
+
+Status check_token_ids(const StepPlan& plan, int64_t vocab_size) {
+  for (const Row& row : plan.rows) {
+    if (row.token_id < 0 || row.token_id >= vocab_size) {
+      return invalid_argument("token id " + std::to_string(row.token_id) +
+                              " is outside the model's vocabulary of " +
+                              std::to_string(vocab_size));
+    }
+  }
+  return {};
+}
+
+int64_t count_sampled(const StepPlan& plan) {
+  return std::count_if(plan.rows.begin(), plan.rows.end(),
+                       [](const Row& row) { return row.sample; });
+}
+
+}  // namespace
+
+Decoder::Decoder(TensorStore store, const ModelConfig& config, Backend& backend)
+    : backend_(backend), store_(std::move(store)), config_(config) {}
+
+Expected<std::unique_ptr<Decoder>> Decoder::load(const std::string& model_dir, Backend& backend) {
+  Expected<ModelConfig> config = load_model_config(model_dir);
+  if (!config) return config.status();
+  Expected<TensorStore> store = TensorStore::open(model_dir);
+  if (!store) return store.status();
+  return load(std::move(*store), *config, backend);
+}
+
+Expected<std::unique_ptr<Decoder>> Decoder::load(TensorStore store, const ModelConfig& config,
+                                                 Backend& backend) {
+  const Architecture* architecture = find_architecture(config.architecture);
+  if (architecture == nullptr) {
+    return failed_precondition("architecture " + config.architecture +
+                               " is not supported; supported: " + supported_architectures());
+  }
+  std::unique_ptr<Decoder> decoder(new Decoder(std::move(store), config, backend));
+  const ModelDescription description = architecture->describe(config);
+  Expected<DecoderWeights> weights = load_decoder_weights(description, decoder->store_, backend);
+  if (!weights) return weights.status();
+  decoder->weights_ = std::move(*weights);
+
+  for (const DecoderLayer& layer : decoder->weights_.layers) {
+    decoder->layer_ropes_.push_back(layer.attention.rope);
+    std::vector<int64_t>& windows = decoder->windows_;
+    if (std::ranges::find(windows, layer.attention.window) == windows.end()) {
+      windows.push_back(layer.attention.window);
+    }
+  }
+  decoder->workspace_ = Workspace({.hidden = config.hidden_size,
+                                   .q = int64_t{config.num_heads} * config.head_dim,
+                                   .kv = int64_t{config.num_kv_heads} * config.head_dim,
+                                   .intermediate = config.intermediate_size,
+                                   .vocab = config.vocab_size},
+                                  backend.activation_dtype());
+  try {
+    decoder->fingerprint_ = DigestBuilder()
+                                .add(decoder->store_.fingerprint())
+                                .add(config.fingerprint())
+                                .add(dtype_name(backend.activation_dtype()))
+                                .finish();
+  } catch (const std::exception& error) {
+    return internal_error(error.what());
+  }
+  return decoder;
+}
+
+KvShape Decoder::kv_shape(DType dtype, int64_t num_blocks) const {
+  return {.num_layers = config_.num_layers,
+          .num_kv_heads = config_.num_kv_heads,
+          .head_dim = config_.head_dim,
+          .dtype = dtype,
+          .num_blocks = num_blocks};
+}
+
+Status Decoder::forward(const StepPlan& plan, KvStorage& kv, std::vector<float>& logits) {
+  logits.clear();
+  if (Status status = check_token_ids(plan, config_.vocab_size); !status) return status;
+  if (!plan.copies.empty()) {
+    if (Status status = backend_.copy_blocks(kv, plan.copies, layer_ropes_); !status) return status;
+  }
+  if (plan.rows.empty()) return {};
+  if (Status status = backend_.begin_step(plan, windows_); !status) return status;
+  Status status = run_rows(plan, kv, logits);
+  Status end = backend_.end_step();  // owed whether or not the step failed
+  return status.ok() ? end : status;
+}
+
+Status Decoder::run_rows(const StepPlan& plan, KvStorage& kv, std::vector<float>& logits) {
+  const auto num_rows = static_cast<int64_t>(plan.rows.size());
+  const int64_t num_sampled = count_sampled(plan);
+  if (Status status = workspace_.reserve(backend_, num_rows, num_sampled); !status) return status;
+  if (Status status = backend_.embed(weights_.embedding, workspace_.residual.view(num_rows));
+      !status) {
+    return status;
+  }
+  for (int layer = 0; layer + 1 < config_.num_layers; ++layer) {
+    if (Status status = run_layer(layer, num_rows, kv); !status) return status;
+  }
+  if (Status status = run_last_layer(num_rows, num_sampled, kv); !status) return status;
+  return num_sampled == 0 ? Status() : write_logits(num_sampled, logits);
+}
+
+Status Decoder::run_layer(int index, int64_t num_rows, KvStorage& kv) {
+  const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
+  const AttentionSpec& spec = layer.attention;
+  const int64_t q_width = int64_t{spec.num_heads} * spec.head_dim;
+  const int64_t kv_width = int64_t{spec.num_kv_heads} * spec.head_dim;
+  const TensorView residual = workspace_.residual.view(num_rows);
+  const TensorView normed = workspace_.normed.view(num_rows);
+  const TensorView qkv = workspace_.qkv.view(num_rows);
+  const TensorView attended = workspace_.attended.view(num_rows);
+
+  Status status =
+      backend_.rms_norm(residual, layer.attention_norm.data(), config_.rms_norm_eps, normed);
+  if (status.ok()) status = backend_.linear(*layer.qkv, normed, qkv, false);
+  if (status.ok()) {
+    status = backend_.write_kv(kv, index, spec, qkv.col_range(q_width, kv_width),
+                               qkv.col_range(q_width + kv_width, kv_width));
+  }
+  if (status.ok()) {
+    status = backend_.attention(kv, index, spec, RowSet::kAll, qkv.col_range(0, q_width), attended);
+  }
+  if (status.ok()) status = backend_.linear(*layer.o, attended, residual, true);
+  return status.ok() ? run_mlp(layer, residual) : status;
+}
+
+Status Decoder::run_last_layer(int64_t num_rows, int64_t num_sampled, KvStorage& kv) {
+  const int index = config_.num_layers - 1;
+  const DecoderLayer& layer = weights_.layers.back();
+  const AttentionSpec& spec = layer.attention;
+  const int64_t kv_width = int64_t{spec.num_kv_heads} * spec.head_dim;
+  const float* norm = layer.attention_norm.data();
+  const TensorView residual = workspace_.residual.view(num_rows);
+  TensorView key_value = workspace_.qkv.view(num_rows);
+  key_value.cols = key_value.row_stride = 2 * kv_width;
+
+  Status status =
+      backend_.rms_norm(residual, norm, config_.rms_norm_eps, workspace_.normed.view(num_rows));
+  if (status.ok()) {
+    status = backend_.linear(*layer.kv, workspace_.normed.view(num_rows), key_value, false);
+  }
+  if (status.ok()) {
+    status = backend_.write_kv(kv, index, spec, key_value.col_range(0, kv_width),
+                               key_value.col_range(kv_width, kv_width));
+  }
+  if (!status || num_sampled == 0) return status;
+
+  const TensorView sampled = workspace_.sampled_residual.view(num_sampled);
+  const TensorView normed = workspace_.normed.view(num_sampled);
+  const TensorView q = workspace_.sampled_q.view(num_sampled);
+  const TensorView attended = workspace_.attended.view(num_sampled);
+  status = backend_.gather_sampled(residual, sampled);
+  if (status.ok()) status = backend_.rms_norm(sampled, norm, config_.rms_norm_eps, normed);
+  if (status.ok()) status = backend_.linear(*layer.q, normed, q, false);
+  if (status.ok()) status = backend_.attention(kv, index, spec, RowSet::kSampled, q, attended);
+  if (status.ok()) status = backend_.linear(*layer.o, attended, sampled, true);
+  return status.ok() ? run_mlp(layer, sampled) : status;
+}
+
+Status Decoder::run_mlp(const DecoderLayer& layer, const TensorView& residual) {
+  const TensorView normed = workspace_.normed.view(residual.rows);
+  const TensorView gate_up = workspace_.gate_up.view(residual.rows);
+  const TensorView gated = workspace_.gated.view(residual.rows);
+  Status status = backend_.rms_norm(residual, layer.mlp_norm.data(), config_.rms_norm_eps, normed);
+  if (status.ok()) status = backend_.linear(*layer.gate_up, normed, gate_up, false);
+  if (status.ok()) status = backend_.gated_silu(gate_up, gated);
+  if (status.ok()) status = backend_.linear(*layer.down, gated, residual, true);
+  return status;
+}
+
+Status Decoder::write_logits(int64_t num_sampled, std::vector<float>& logits) {
+  const TensorView residual = workspace_.sampled_residual.view(num_sampled);
+  const TensorView normed = workspace_.normed.view(num_sampled);
+  Status status =
+      backend_.rms_norm(residual, weights_.final_norm.data(), config_.rms_norm_eps, normed);
+  if (!status) return status;
+  const auto vocab = static_cast<size_t>(config_.vocab_size);
+  logits.resize(static_cast<size_t>(num_sampled) * vocab);
+  for (int64_t begin = 0; begin < num_sampled; begin += Workspace::kLogitsRows) {
+    const int64_t count = std::min(num_sampled - begin, Workspace::kLogitsRows);
+    const TensorView chunk = workspace_.logits.view(count);
+    status = backend_.linear(*weights_.lm_head, normed.row_range(begin, count), chunk, false);
+    if (status.ok()) {
+      status =
+          backend_.download(chunk, std::span(logits).subspan(static_cast<size_t>(begin) * vocab,
+                                                             static_cast<size_t>(count) * vocab));
+    }
+    if (!status) return status;
+  }
+  return {};
+}
+
+}  // namespace anyslot

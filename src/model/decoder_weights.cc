@@ -1,0 +1,123 @@
+#include "model/decoder_weights.h"
+
+#include <array>
+#include <initializer_list>
+#include <utility>
+
+namespace anyslot {
+
+namespace {
+
+/// Loads one weight after another and stops working at the first failure, which status() then
+/// tells.
+class WeightLoader {
+ public:
+  WeightLoader(TensorStore& store, Backend& backend) : store_(store), backend_(backend) {}
+
+  TensorView view(const WeightRef& ref) {
+    if (!status_) return {};
+    Expected<TensorView> tensor = store_.get(ref.name, ref.shape);
+    if (!tensor) {
+      status_ = tensor.status();
+      return {};
+    }
+    num_parameters_ += tensor->rows * tensor->cols;
+    return *tensor;
+  }
+
+  std::unique_ptr<LinearWeight> pack(std::span<const TensorView> parts) {
+    if (!status_) return nullptr;
+    Expected<std::unique_ptr<LinearWeight>> weight = backend_.load_linear(parts);
+    if (!weight) {
+      status_ = weight.status();
+      return nullptr;
+    }
+    return std::move(*weight);
+  }
+
+  /// Parts stacked along their rows.
+  std::unique_ptr<LinearWeight> linear(std::initializer_list<const WeightRef*> refs) {
+    std::vector<TensorView> parts;
+    for (const WeightRef* ref : refs) parts.push_back(view(*ref));
+    return pack(parts);
+  }
+
+  std::vector<float> vector(const WeightRef& ref) {
+    const TensorView tensor = view(ref);
+    std::vector<float> values;
+    if (!status_) return values;
+    values.reserve(static_cast<size_t>(tensor.cols));
+    for (int64_t i = 0; i < tensor.cols; ++i) {
+      switch (tensor.dtype) {
+        case DType::kFloat32:
+          values.push_back(tensor.row_as<float>(0)[i]);
+          break;
+        case DType::kBFloat16:
+          values.push_back(bf16_to_float(tensor.row_as<bf16_t>(0)[i]));
+          break;
+        case DType::kFloat16:
+          values.push_back(fp16_to_float(tensor.row_as<uint16_t>(0)[i]));
+          break;
+      }
+    }
+    return values;
+  }
+
+  int64_t num_parameters() const { return num_parameters_; }
+  const Status& status() const { return status_; }
+
+ private:
+  TensorStore& store_;
+  Backend& backend_;
+  Status status_;
+  int64_t num_parameters_ = 0;
+};
+
+DecoderLayer load_layer(const LayerDescription& description, const RopeTable& rope, bool last,
+                        WeightLoader& loader) {
+  DecoderLayer layer;
+  layer.attention = {.num_heads = description.num_heads,
+                     .num_kv_heads = description.num_kv_heads,
+                     .head_dim = description.head_dim,
+                     .scale = description.scale,
+                     .window = description.window,
+                     .rope = &rope};
+  layer.attention_norm = loader.vector(description.attention_norm);
+  if (last) {
+    layer.q = loader.linear({&description.q});
+    layer.kv = loader.linear({&description.k, &description.v});
+  } else {
+    layer.qkv = loader.linear({&description.q, &description.k, &description.v});
+  }
+  layer.o = loader.linear({&description.o});
+  layer.mlp_norm = loader.vector(description.mlp_norm);
+  layer.gate_up = loader.linear({&description.gate, &description.up});
+  layer.down = loader.linear({&description.down});
+  return layer;
+}
+
+}  // namespace
+
+Expected<DecoderWeights> load_decoder_weights(const ModelDescription& description,
+                                              TensorStore& store, Backend& backend) {
+  WeightLoader loader(store, backend);
+  DecoderWeights weights;
+  for (const RopeParameters& rope : description.ropes) {
+    weights.ropes.push_back(std::make_unique<RopeTable>(rope));
+  }
+  weights.embedding = loader.view(description.embedding);
+  for (const LayerDescription& layer : description.layers) {
+    const bool last = &layer == &description.layers.back();
+    weights.layers.push_back(
+        load_layer(layer, *weights.ropes[static_cast<size_t>(layer.rope)], last, loader));
+    if (!loader.status()) return loader.status();
+  }
+  weights.final_norm = loader.vector(description.final_norm);
+  weights.lm_head = description.lm_head ? loader.linear({&*description.lm_head})
+                                        : loader.pack(std::array{weights.embedding});
+  if (!loader.status()) return loader.status();
+  weights.num_parameters = loader.num_parameters();
+  return weights;
+}
+
+}  // namespace anyslot

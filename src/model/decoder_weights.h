@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "anyslot/status.h"
+#include "backend/ops.h"
+#include "model/architecture.h"
+#include "model/safetensors.h"
+
+namespace anyslot {
+
+/// One layer in the backend's form. The last layer multiplies Q for fewer rows than K and V, so its
+/// projections are apart.
+struct DecoderLayer {
+  AttentionSpec attention;
+  std::vector<float> attention_norm;  // [hidden]
+  std::unique_ptr<LinearWeight> qkv;  // Q, K and V stacked; all but the last layer
+  std::unique_ptr<LinearWeight> q;    // the last layer
+  std::unique_ptr<LinearWeight> kv;   // the last layer: K and V stacked
+  std::unique_ptr<LinearWeight> o;
+  std::vector<float> mlp_norm;            // [hidden]
+  std::unique_ptr<LinearWeight> gate_up;  // gate and up stacked
+  std::unique_ptr<LinearWeight> down;
+};
+
+/// The weights of a decoder.
+struct DecoderWeights {
+  std::vector<std::unique_ptr<RopeTable>> ropes;
+  TensorView embedding;  // [vocab, hidden], in the store's memory
+  std::vector<DecoderLayer> layers;
+  std::vector<float> final_norm;  // [hidden]
+  std::unique_ptr<LinearWeight> lm_head;
+  int64_t num_parameters = 0;  // tied embeddings count once
+};
+
+/// Hands the described tensors to the backend. The store must outlive the result, which looks up
+/// embeddings in it. Fails with the store's or the backend's message.
+Expected<DecoderWeights> load_decoder_weights(const ModelDescription& description,
+                                              TensorStore& store, Backend& backend);
+
+}  // namespace anyslot

@@ -1,0 +1,85 @@
+#include "model/model_config.h"
+
+#include <bit>
+#include <filesystem>
+#include <system_error>
+
+#include "model/architecture.h"
+#include "model/config_reader.h"
+#include "model/json_file.h"
+
+namespace anyslot {
+
+namespace {
+
+std::vector<int32_t> read_token_ids(const ConfigReader& reader, const char* key,
+                                    int64_t vocab_size) {
+  std::vector<int32_t> ids;
+  for (const int64_t id : reader.integers(key, 0, vocab_size - 1)) {
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+void read_special_tokens(const ConfigReader& reader, ModelConfig& config) {
+  if (reader.has("eos_token_id")) {
+    config.eos_token_ids = read_token_ids(reader, "eos_token_id", config.vocab_size);
+  }
+  if (reader.has("bos_token_id")) {
+    config.bos_token_id =
+        static_cast<int32_t>(reader.integer("bos_token_id", 0, config.vocab_size - 1));
+  }
+}
+
+/// generation_config.json is optional; what it says about special tokens goes first.
+Status read_generation_config(const std::string& model_dir, ModelConfig& config) {
+  const std::string path = model_dir + "/generation_config.json";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return {};
+  const Expected<nlohmann::json> json = read_json_file(path);
+  if (!json) return json.status();
+  Status status;
+  read_special_tokens(ConfigReader(*json, path, status), config);
+  return status;
+}
+
+}  // namespace
+
+Digest ModelConfig::fingerprint() const {
+  DigestBuilder builder;
+  builder.add("anyslot model config 1").add(architecture);
+  builder.add(vocab_size).add(hidden_size).add(intermediate_size);
+  for (const int value : {num_layers, num_heads, num_kv_heads, head_dim}) {
+    builder.add(static_cast<int64_t>(value));
+  }
+  builder.add(static_cast<int64_t>(std::bit_cast<int32_t>(rms_norm_eps)));
+  builder.add(std::bit_cast<int64_t>(rope_theta));
+  builder.add(static_cast<int64_t>(tie_word_embeddings ? 1 : 0));
+  return builder.finish();
+}
+
+Expected<ModelConfig> load_model_config(const std::string& model_dir) {
+  const std::string path = model_dir + "/config.json";
+  const Expected<nlohmann::json> json = read_json_file(path);
+  if (!json) return json.status();
+  Status status;
+  const ConfigReader reader(*json, path, status);
+  const std::vector<std::string> architectures = reader.texts("architectures");
+  if (architectures.empty()) reader.fail("architectures", "is missing; it must name the model's");
+  if (!status) return status;
+
+  const Architecture* architecture = find_architecture(architectures.front());
+  if (architecture == nullptr) {
+    return failed_precondition(path + ": architecture " + quote_name(architectures.front()) +
+                               " is not supported; supported: " + supported_architectures());
+  }
+  ModelConfig config;
+  config.architecture = architectures.front();
+  architecture->read_config(reader, config);
+  read_special_tokens(reader, config);
+  if (!status) return status;
+  if (status = read_generation_config(model_dir, config); !status) return status;
+  return config;
+}
+
+}  // namespace anyslot
