@@ -31,7 +31,8 @@ class KvStorage {
   const KvShape& shape() const { return shape_; }
 
   /// Canonical bytes of a block: [layer][K, V][kv_head][token][head_dim], little-endian;
-  /// block_bytes() long.
+  /// block_bytes() long. Both fail with kInvalidArgument for another size and for a block outside
+  /// of the pool. Blocks start as zeros.
   virtual Status export_block(BlockId block, std::span<std::byte> bytes) const = 0;
   virtual Status import_block(BlockId block, std::span<const std::byte> bytes) = 0;
 

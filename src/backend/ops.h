@@ -88,7 +88,8 @@ class Backend {
   virtual Status begin_step(const StepPlan& plan, std::span<const int64_t> windows) = 0;
   virtual Status end_step() = 0;
 
-  /// Runs BlockCopy orders in all layers; copies turn keys with `rope`, one table per layer.
+  /// Runs BlockCopy orders in all layers; copies turn keys with `rope`, one table per layer. What
+  /// the destination holds from num_tokens on is unspecified.
   virtual Status copy_blocks(KvStorage& storage, std::span<const BlockCopy> copies,
                              std::span<const RopeTable* const> rope) = 0;
 

@@ -1,0 +1,198 @@
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "backend/ops_test_support.h"
+
+namespace anyslot::ops_test {
+namespace {
+
+constexpr double kFloatError = 1e-5;  // of float32 arithmetic, relative
+
+/// Rows with the given token ids, of which every third is sampled.
+StepPlan step_of_tokens(const std::vector<int32_t>& tokens) {
+  StepPlan step;
+  for (size_t r = 0; r < tokens.size(); ++r) {
+    step.rows.push_back({tokens[r], static_cast<int64_t>(r), 0, 0, 0, r % 3 == 1});
+  }
+  step.sequences.push_back({0, static_cast<int32_t>(tokens.size()), 0, 0});
+  return step;
+}
+
+class DenseOps : public OpsTest {
+ protected:
+  void check_linear(int64_t rows, std::vector<int64_t> parts, int64_t in_features, bool accumulate);
+};
+
+TEST_P(DenseOps, EmbedTakesTheRowsOfTheTable) {
+  constexpr int64_t kVocab = 11;
+  constexpr int64_t kHidden = 37;
+  const std::vector<int32_t> tokens = {3, 0, 10, 3, 7};
+  const StepPlan step = step_of_tokens(tokens);
+  for (const DType table_type : {DType::kFloat32, DType::kBFloat16}) {
+    const std::vector<float> values = rounded(random_.normal(kVocab * kHidden), table_type);
+    const Tensor table(oracle(), kVocab, kHidden, table_type, values);
+    const Tensor out(backend(), 5, kHidden, DType::kFloat32);
+    ASSERT_OK(backend().begin_step(step, {}));
+    ASSERT_OK(backend().embed(table, out));
+    ASSERT_OK(backend().end_step());
+    std::vector<float> expected;
+    for (const int32_t token : tokens) {
+      expected.insert(expected.end(), values.begin() + token * kHidden,
+                      values.begin() + (token + 1) * kHidden);
+    }
+    EXPECT_EQ(out.values(), expected);
+  }
+}
+
+TEST_P(DenseOps, EmbedReadsHalfPrecision) {
+  const uint16_t one_and_a_half[] = {0x3c00, 0x3e00};
+  const TensorView table{const_cast<uint16_t*>(one_and_a_half), DType::kFloat16, 2, 1, 1};
+  const StepPlan step = step_of_tokens({1, 0});
+  const Tensor out(backend(), 2, 1, DType::kFloat32);
+  ASSERT_OK(backend().begin_step(step, {}));
+  ASSERT_OK(backend().embed(table, out));
+  ASSERT_OK(backend().end_step());
+  EXPECT_EQ(out.values(), (std::vector<float>{1.5F, 1.0F}));
+}
+
+TEST_P(DenseOps, RmsNorm) {
+  for (const int64_t rows : {1, 3, 70}) {
+    for (const int64_t cols : {1, 16, 100, 576, 2049}) {
+      SCOPED_TRACE(testing::Message() << rows << " x " << cols);
+      std::vector<float> x = random_.normal(rows * cols);
+      for (int64_t c = 0; c < cols; ++c) x[c] *= 1000;  // rows of different sizes
+      const std::vector<float> weight = random_.normal(cols);
+      const Tensor out(backend(), rows, cols, dtype());
+      const Tensor expected(oracle(), rows, cols, DType::kFloat32);
+      ASSERT_OK(backend().rms_norm(Tensor(backend(), rows, cols, DType::kFloat32, x), weight.data(),
+                                   1e-5F, out));
+      ASSERT_OK(oracle().rms_norm(Tensor(oracle(), rows, cols, DType::kFloat32, x), weight.data(),
+                                  1e-5F, expected));
+      expect_near(out.values(), expected.values(), kFloatError + rounding_of(dtype()), 1e-30);
+    }
+  }
+}
+
+TEST_P(DenseOps, RmsNormOfZerosIsZero) {
+  const std::vector<float> weight(40, 1.0F);
+  const Tensor out(backend(), 2, 40, dtype(), std::vector<float>(80, 7.0F));
+  ASSERT_OK(
+      backend().rms_norm(Tensor(backend(), 2, 40, DType::kFloat32), weight.data(), 1e-6F, out));
+  EXPECT_EQ(out.values(), std::vector<float>(80, 0.0F));
+}
+
+void DenseOps::check_linear(int64_t rows, std::vector<int64_t> parts, int64_t in_features,
+                            bool accumulate) {
+  SCOPED_TRACE(testing::Message() << rows << " rows, " << parts.size() << " parts, first "
+                                  << parts[0] << " x " << in_features);
+  int64_t out_features = 0;
+  for (const int64_t part : parts) out_features += part;
+  const std::vector<float> w = rounded(random_.normal(out_features * in_features), dtype());
+  const std::vector<float> x = rounded(random_.normal(rows * in_features), dtype());
+  const std::vector<float> before = random_.normal(rows * out_features);
+
+  std::vector<Tensor> tensors;
+  std::vector<TensorView> views;
+  const float* part_values = w.data();
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const auto count = static_cast<size_t>(parts[p] * in_features);
+    const DType part_type = p % 2 == 0 ? dtype() : DType::kFloat32;
+    tensors.emplace_back(oracle(), parts[p], in_features, part_type, std::span(part_values, count));
+    views.push_back(tensors.back());
+    part_values += count;
+  }
+  auto weight = backend().load_linear(views);
+  ASSERT_TRUE(weight.ok()) << weight.status().message();
+  EXPECT_EQ((*weight)->out_features(), out_features);
+  EXPECT_EQ((*weight)->in_features(), in_features);
+
+  constexpr int64_t kPadding = 16;  // a product may be a column range of a wider matrix
+  const Tensor out(backend(), rows, out_features, DType::kFloat32, before, kPadding);
+  ASSERT_OK(backend().linear(**weight, Tensor(backend(), rows, in_features, dtype(), x), out,
+                             accumulate));
+  std::vector<float> expected;
+  std::vector<float> bounds;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t o = 0; o < out_features; ++o) {
+      double sum = accumulate ? before[r * out_features + o] : 0.0;
+      double magnitude = std::abs(sum);
+      for (int64_t i = 0; i < in_features; ++i) {
+        const double product = double{x[r * in_features + i]} * w[o * in_features + i];
+        sum += product;
+        magnitude += std::abs(product);
+      }
+      expected.push_back(static_cast<float>(sum));
+      bounds.push_back(static_cast<float>(kFloatError * magnitude));
+    }
+  }
+  expect_within(out.values(), expected, bounds);
+}
+
+TEST_P(DenseOps, Linear) {
+  for (const int64_t rows : {1, 2, 5, 16, 33}) check_linear(rows, {64}, 64, false);
+  check_linear(1, {1}, 1, false);
+  check_linear(3, {33}, 100, false);
+  check_linear(7, {129}, 257, true);
+  check_linear(64, {96}, 160, true);
+}
+
+TEST_P(DenseOps, LinearOfStackedParts) {
+  check_linear(1, {64, 16, 16}, 64, false);
+  check_linear(19, {48, 7, 25}, 80, true);
+}
+
+TEST_P(DenseOps, WeightsAreRoundedToTheComputeType) {
+  const std::vector<float> w = {1.0F + std::ldexp(1.0F, -12)};
+  const Tensor part(oracle(), 1, 1, DType::kFloat32, w);
+  auto weight = backend().load_linear(std::vector<TensorView>{part});
+  ASSERT_TRUE(weight.ok()) << weight.status().message();
+  const Tensor out(backend(), 1, 1, DType::kFloat32);
+  const std::vector<float> one = {1.0F};
+  ASSERT_OK(backend().linear(**weight, Tensor(backend(), 1, 1, dtype(), one), out, false));
+  EXPECT_EQ(out.values(), rounded(w, dtype()));
+}
+
+TEST_P(DenseOps, GatedSilu) {
+  for (const int64_t rows : {1, 3, 40}) {
+    for (const int64_t cols : {1, 16, 51, 333}) {
+      SCOPED_TRACE(testing::Message() << rows << " x " << cols);
+      std::vector<float> gate_up = random_.normal(rows * 2 * cols);
+      for (float& value : gate_up) value *= 4;
+      gate_up[0] = -100;  // exp(100) does not fit in float32
+      const Tensor out(backend(), rows, cols, dtype());
+      const Tensor expected(oracle(), rows, cols, DType::kFloat32);
+      ASSERT_OK(
+          backend().gated_silu(Tensor(backend(), rows, 2 * cols, DType::kFloat32, gate_up), out));
+      ASSERT_OK(oracle().gated_silu(Tensor(oracle(), rows, 2 * cols, DType::kFloat32, gate_up),
+                                    expected));
+      expect_near(out.values(), expected.values(), kFloatError + rounding_of(dtype()), 1e-6);
+    }
+  }
+}
+
+TEST_P(DenseOps, GatherSampledTakesTheSampledRows) {
+  const StepPlan step = step_of_tokens(std::vector<int32_t>(8, 0));
+  const std::vector<float> x = random_.normal(8 * 29);
+  const Tensor out(backend(), 3, 29, DType::kFloat32);
+  ASSERT_OK(backend().begin_step(step, {}));
+  ASSERT_OK(backend().gather_sampled(Tensor(backend(), 8, 29, DType::kFloat32, x), out));
+  ASSERT_OK(backend().end_step());
+  std::vector<float> expected;
+  for (const int row : {1, 4, 7}) {
+    expected.insert(expected.end(), x.begin() + row * 29, x.begin() + (row + 1) * 29);
+  }
+  EXPECT_EQ(out.values(), expected);
+}
+
+TEST_P(DenseOps, DownloadSkipsThePadding) {
+  const std::vector<float> x = random_.normal(6 * 19);
+  std::vector<float> host(x.size());
+  ASSERT_OK(backend().download(Tensor(backend(), 6, 19, DType::kFloat32, x, 13), host));
+  EXPECT_EQ(host, x);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, DenseOps, testing::ValuesIn(backend_cases()), case_name);
+
+}  // namespace
+}  // namespace anyslot::ops_test
