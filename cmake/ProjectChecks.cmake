@@ -5,6 +5,15 @@ add_test(NAME include_rules COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/s
 add_test(NAME include_rules_self_test COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check-includes.py
                                               --self-test)
 
+add_test(
+  NAME demo_eval_reproduced
+  COMMAND
+    ${CMAKE_COMMAND} -DPYTHON=${Python3_EXECUTABLE}
+    -DSCRIPT=${PROJECT_SOURCE_DIR}/tools/demo_model/make_eval.py
+    -DOUTPUT=${PROJECT_BINARY_DIR}/tests/ragqa-dev.jsonl
+    -DEXPECTED=${PROJECT_SOURCE_DIR}/tests/data/ragqa-dev.jsonl -P
+    ${PROJECT_SOURCE_DIR}/cmake/CheckReproduced.cmake)
+
 if(TARGET minja::minja)
   anyslot_test(minja_test SOURCES ${PROJECT_SOURCE_DIR}/cmake/minja_test.cc LIBS minja::minja)
 endif()
