@@ -86,9 +86,9 @@ def target_folder(root, path, header, table):
         folder = folder_of(prefix + header, table)
         if folder:
             return folder
-    beside = (root / path).parent / header
-    if beside.exists():
-        return folder_of(beside.resolve().relative_to(root).as_posix(), table)
+    for start in ((root / path).parent, root / path.split("/", 1)[0]):
+        if (start / header).exists():
+            return folder_of((start / header).relative_to(root).as_posix(), table)
     return None
 
 
@@ -107,7 +107,7 @@ def check_include(root, path, quote, header, table):
             return f"'{header}': {source}/ may include {', '.join(sorted(allowed - {source})) or 'std'}, not {target}/"
         return None
     if quote == '"':
-        return f"'{header}' is not found from src/, include/ or beside the file"
+        return f"'{header}' is not found from src/, include/, beside the file or from {path.split('/', 1)[0]}/"
     if not is_test(path):
         for what, pattern, folders in LIBRARY_RULES:
             if re.match(pattern, header) and not path.startswith(folders):
@@ -185,6 +185,7 @@ SELF_TEST_FILES = {
     "cli/local.h": ('#include "anyslot/status.h"\n', None),
     "cli/base.cc": ('#include "base/hash.h"\n', "cli/ may include include/anyslot, not src/base/"),
     "cli/deep.cc": ('#include "kv/pool.h"\n', "cli/ may include include/anyslot, not src/kv/"),
+    "tests/support/model.h": ('#include "support/model.h"\n', None),
     "tests/any.cc": ('#include "kv/pool.h"\n#include <nlohmann/json.hpp>\n', None),
 }
 
