@@ -1,0 +1,33 @@
+#include "completion.h"
+
+#include <utility>
+
+namespace anyslot::cli {
+
+Expected<Completion> complete(Engine& engine, Request request,
+                              const std::function<Status(std::string_view)>& on_text) {
+  Expected<Stream> stream = engine.submit(std::move(request));
+  if (!stream) return stream.status();
+  Completion completion;
+  while (true) {
+    Event event = stream->next();
+    if (on_text && !event.text.empty()) {
+      Status status = on_text(event.text);
+      if (!status.ok()) return status;
+    }
+    completion.text += event.text;
+    completion.token_ids.insert(completion.token_ids.end(), event.token_ids.begin(),
+                                event.token_ids.end());
+    if (!event.prompt_logits.empty()) completion.prompt_logits = std::move(event.prompt_logits);
+    if (!event.finish_reason) continue;
+    if (*event.finish_reason == FinishReason::kError) return internal_error(event.error);
+    if (*event.finish_reason == FinishReason::kCancelled) {
+      return Status(StatusCode::kCancelled, "the request was cancelled");
+    }
+    completion.finish_reason = *event.finish_reason;
+    completion.usage = std::move(event.usage);
+    return completion;
+  }
+}
+
+}  // namespace anyslot::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "anyslot/engine.h"
+
+namespace anyslot::cli {
+
+/// All events of one request, put together.
+struct Completion {
+  std::string text;
+  std::vector<int32_t> token_ids;
+  std::vector<float> prompt_logits;  // [num_text_tokens, vocab], when asked for
+  FinishReason finish_reason = FinishReason::kStop;
+  Usage usage;
+};
+
+/// Submits a request and waits for its end; `on_text` sees the pieces of the answer as they come,
+/// and its failure cancels the request. Fails with the engine's reason when the request is refused
+/// or ends in an error.
+Expected<Completion> complete(Engine& engine, Request request,
+                              const std::function<Status(std::string_view)>& on_text = {});
+
+}  // namespace anyslot::cli

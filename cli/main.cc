@@ -1,0 +1,85 @@
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <exception>
+#include <string>
+
+#include "command.h"
+#include "output_file.h"
+
+namespace anyslot::cli {
+namespace {
+
+constexpr int kWorkFailed = 1;
+constexpr int kWrongCall = 2;
+
+/// Prints one line whatever the message holds: input may have put control characters into it.
+int report_error(std::string message, int exit_code) {
+  for (char& c : message) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  message.erase(message.find_last_not_of(' ') + 1);
+  // There is nobody left to tell when standard error is closed.
+  (void)write_all(STDERR_FILENO, "anyslot: error: " + message + "\n", "standard error").ok();
+  return exit_code;
+}
+
+int exit_code_of(const Status& status) {
+  if (status.ok()) return 0;
+  return status.code() == StatusCode::kInvalidArgument ? kWrongCall : kWorkFailed;
+}
+
+std::string help_hint(const CLI::App& app) {
+  for (const CLI::App* command : app.get_subcommands()) {
+    return " (see anyslot " + command->get_name() + " --help)";
+  }
+  return " (see anyslot --help)";
+}
+
+int run_program(int argc, char** argv) {
+  Interrupt interrupt;
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write()
+
+  CLI::App app(
+      "AnySlot answers questions from documents. It caches one copy of a document's keys and "
+      "values\n"
+      "and reuses it in any slot of any prompt.");
+  app.name("anyslot");
+  app.set_version_flag("--version", "anyslot " ANYSLOT_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 success, 1 the work failed, 2 the call was wrong.\n"
+      "Start with `anyslot demo`; `anyslot COMMAND --help` lists a command's options.");
+  Action action;
+  add_run_command(app, action);
+  add_ask_command(app, action);
+  add_logits_command(app, action);
+  add_validate_command(app, action);
+  add_demo_command(app, action);
+  add_doctor_command(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {  // --help and --version
+    std::ostringstream text;
+    app.exit(success, text, text);
+    const Status status = print(text.str());
+    return status.ok() ? 0 : report_error(status.message(), kWorkFailed);
+  } catch (const CLI::ParseError& error) {
+    return report_error(error.what() + help_hint(app), kWrongCall);
+  }
+  const Status status = action(interrupt);
+  return status.ok() ? 0 : report_error(status.message(), exit_code_of(status));
+}
+
+}  // namespace
+}  // namespace anyslot::cli
+
+int main(int argc, char** argv) {
+  try {
+    return anyslot::cli::run_program(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return anyslot::cli::report_error("out of memory", anyslot::cli::kWorkFailed);
+  } catch (const std::exception& error) {
+    return anyslot::cli::report_error(std::string("internal error: ") + error.what(),
+                                      anyslot::cli::kWorkFailed);
+  }
+}

@@ -1,0 +1,30 @@
+#include "open_engine.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "output_file.h"
+
+namespace anyslot::cli {
+
+void warn_unless_block_trained(const ModelInfo& model, Method method) {
+  const bool documents_alone =
+      method == Method::kLazy || method == Method::kBlock || method == Method::kMepic;
+  if (!documents_alone || model.block_trained) return;
+  (void)write_all(
+      STDERR_FILENO,
+      fmt::format("anyslot: warning: model {} is not marked as trained with block "
+                  "attention (block_trained in rag_template.json); answers of method {} "
+                  "may suffer\n",
+                  model.name, method_name(method)),
+      "standard error")
+      .ok();
+}
+
+Expected<Engine> open_engine(const EngineConfig& config) {
+  Expected<Engine> engine = Engine::open(config);
+  if (engine) warn_unless_block_trained(engine->model(), engine->model().default_method);
+  return engine;
+}
+
+}  // namespace anyslot::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "anyslot/engine.h"
+
+namespace anyslot::cli {
+
+/// Opens an engine and warns on standard error when documents will be encoded alone by a model that
+/// was not trained for it.
+Expected<Engine> open_engine(const EngineConfig& config);
+
+/// The same warning for a method that single requests ask for; at most one line.
+void warn_unless_block_trained(const ModelInfo& model, Method method);
+
+}  // namespace anyslot::cli

@@ -1,0 +1,182 @@
+#include "options.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "sizes.h"
+
+namespace anyslot::cli {
+namespace {
+
+constexpr const char* kEngineGroup = "Engine options";
+constexpr const char* kSamplingGroup = "Sampling options";
+
+/// An option whose text `parse` turns into a value; its Status becomes the message of a wrong call.
+template <typename Parse, typename Store>
+CLI::Option* add_parsed_option(CLI::App& command, const std::string& name, const std::string& type,
+                               const std::string& help, Parse parse, Store store) {
+  return command
+      .add_option_function<std::string>(
+          name,
+          [name, parse, store](const std::string& text) {
+            auto value = parse(text);
+            if (!value.ok()) throw CLI::ValidationError(name, value.status().message());
+            store(*value);
+          },
+          help)
+      ->type_name(type);
+}
+
+CLI::Validator at_least(int64_t minimum) {
+  return {[minimum](const std::string& text) {
+            int64_t value = 0;
+            if (!CLI::detail::lexical_cast(text, value) || value < minimum) {
+              return fmt::format("\"{}\" is not a whole number of at least {}", text, minimum);
+            }
+            return std::string();
+          },
+          ""};
+}
+
+CLI::Validator number_where(std::function<bool(double)> fits, const std::string& range) {
+  return {[fits, range](const std::string& text) {
+            double value = 0;
+            if (!CLI::detail::lexical_cast(text, value) || !std::isfinite(value) || !fits(value)) {
+              return fmt::format("\"{}\" is not a number {}", text, range);
+            }
+            return std::string();
+          },
+          ""};
+}
+
+void add_machine_options(CLI::App& command, EngineConfig& config) {
+  command
+      .add_option("--threads", config.num_threads, "CPU threads (default: one per physical core)")
+      ->type_name("N")
+      ->check(at_least(1))
+      ->group(kEngineGroup);
+  add_parsed_option(command, "--kv-cache", "SIZE",
+                    "memory of the KV pool, as 512MiB or 4GiB (default: a quarter of the free "
+                    "memory, at most 4GiB)",
+                    parse_size, [&config](int64_t bytes) { config.kv_cache_bytes = bytes; })
+      ->check([](const std::string& text) {
+        const Expected<int64_t> bytes = parse_size(text);
+        return bytes.ok() && *bytes == 0 ? std::string("the KV pool cannot have 0 bytes") : "";
+      })
+      ->group(kEngineGroup);
+  command
+      .add_option("--device", config.device,
+                  "\"cpu\", or \"reference\": plain scalar code, slow (default: cpu)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"cpu", "reference"}))
+      ->group(kEngineGroup);
+  command
+      .add_option(
+          "--isa", config.max_isa,
+          "the highest instruction set to use: avx2, avx512, avx512_bf16 (default: the best "
+          "that the machine has)")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"avx2", "avx512", "avx512_bf16"}))
+      ->group(kEngineGroup);
+}
+
+void add_serving_options(CLI::App& command, EngineConfig& config) {
+  add_parsed_option(
+      command, "--method", "M",
+      "how documents become KV: lazy, block, mepic, prefix or full (default: lazy for a "
+      "model trained with block attention, else prefix)",
+      parse_method, [&config](Method method) { config.method = method; })
+      ->group(kEngineGroup);
+  add_parsed_option(command, "--dtype", "D",
+                    "type of weights, activations and KV: bfloat16 or float32 (default: bfloat16)",
+                    parse_compute_type, [&config](ComputeType type) { config.dtype = type; })
+      ->group(kEngineGroup);
+  command
+      .add_option("--max-model-len", config.max_model_len,
+                  "tokens of prompt and answer together, at most (default: what the model was "
+                  "trained for)")
+      ->type_name("N")
+      ->check(at_least(1))
+      ->group(kEngineGroup);
+  command
+      .add_option("--max-running-requests", config.max_running_requests,
+                  "requests in one batch, at most (default: 64)")
+      ->type_name("N")
+      ->check(at_least(1))
+      ->group(kEngineGroup);
+  command
+      .add_option("--max-batch-tokens", config.max_batch_tokens,
+                  "tokens computed in one step, at most (default: 2048)")
+      ->type_name("N")
+      ->check(at_least(1))
+      ->group(kEngineGroup);
+  command
+      .add_flag("--mepic-recompute-first-block", config.mepic_recompute_first_block,
+                "method mepic: compute the first 16 tokens of each document in its place (default: "
+                "off)")
+      ->group(kEngineGroup);
+  command
+      .add_flag("--ignore-placement-angles", config.ignore_placement_angles,
+                "a control for experiments: documents keep the angles of position 0 wherever they "
+                "stand, so answers get worse (default: off)")
+      ->group(kEngineGroup);
+}
+
+}  // namespace
+
+void add_model_option(CLI::App& command, EngineConfig& config) {
+  command
+      .add_option("--model", config.model_path,
+                  "folder of a Hugging Face model: config.json, *.safetensors, tokenizer.json, "
+                  "rag_template.json (required)")
+      ->type_name("DIR")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+}
+
+void add_engine_options(CLI::App& command, EngineConfig& config, EngineOptionSet set) {
+  if (set == EngineOptionSet::kServing) {
+    add_model_option(command, config);
+    add_serving_options(command, config);
+  }
+  add_machine_options(command, config);
+}
+
+void add_sampling_options(CLI::App& command, SamplingParams& sampling) {
+  command
+      .add_option("--max-tokens", sampling.max_tokens,
+                  "tokens to generate per answer, at most (default: 64)")
+      ->type_name("N")
+      ->check(at_least(1))
+      ->group(kSamplingGroup);
+  command
+      .add_option("--temperature", sampling.temperature,
+                  "0 takes the likeliest token; higher values vary more (default: 0)")
+      ->type_name("T")
+      ->check(number_where([](double t) { return t >= 0; }, "of at least 0"))
+      ->group(kSamplingGroup);
+  command
+      .add_option("--top-p", sampling.top_p,
+                  "draw from the likeliest tokens whose probabilities sum to P (default: 1, all)")
+      ->type_name("P")
+      ->check(number_where([](double p) { return p > 0 && p <= 1; }, "above 0 and at most 1"))
+      ->group(kSamplingGroup);
+  command
+      .add_option("--top-k", sampling.top_k,
+                  "draw from the K likeliest tokens; 0: all (default: 0)")
+      ->type_name("K")
+      ->check(at_least(0))
+      ->group(kSamplingGroup);
+  command
+      .add_option("--seed", sampling.seed,
+                  "seed of the random numbers; an answer depends on it and the request alone "
+                  "(default: 0)")
+      ->type_name("S")
+      ->group(kSamplingGroup);
+}
+
+}  // namespace anyslot::cli

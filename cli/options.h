@@ -1,0 +1,25 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "anyslot/config.h"
+#include "anyslot/request.h"
+
+namespace anyslot::cli {
+
+/// Which options of EngineConfig a command offers.
+enum class EngineOptionSet {
+  kServing,   // all of them; --model is required
+  kMeasuring  // the command itself chooses model, method and type: machine options only
+};
+
+/// Adds the engine's options to a command; parsing writes them to `config`, which must outlive it.
+void add_engine_options(CLI::App& command, EngineConfig& config, EngineOptionSet set);
+
+/// Adds --model DIR, required.
+void add_model_option(CLI::App& command, EngineConfig& config);
+
+/// Adds --max-tokens, --temperature, --top-p, --top-k and --seed.
+void add_sampling_options(CLI::App& command, SamplingParams& sampling);
+
+}  // namespace anyslot::cli

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <span>
+
+namespace anyslot::cli {
+
+/// The value below which `percent` of the values lie, interpolated between neighbours (as NumPy's
+/// default). 0 for no values.
+double percentile(std::span<const double> values, double percent);
+
+inline double median(std::span<const double> values) { return percentile(values, 50); }
+
+}  // namespace anyslot::cli
