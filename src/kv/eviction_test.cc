@@ -129,6 +129,29 @@ TEST(EvictionPolicy, ChainsGoLeafFirst) {
   EXPECT_EQ(p.evict_all(), (std::vector<int>{4, 3, 2, 1, 0}));
 }
 
+TEST(EvictionPolicy, ChainsStayConnectedWhateverTheirUse) {
+  const uint32_t seed = std::random_device{}();
+  std::cout << "seed " << seed << '\n';
+  std::mt19937 random(seed);
+  constexpr int kChains = 12;
+  constexpr int kLength = 8;
+  Policy p(50);
+  std::vector<int> cached(kChains, 0);  // how many blocks of each chain, from its start
+  for (int step = 0; step < 20000; ++step) {
+    // A request uses the start of a chain: what is cached is taken out, the rest is new.
+    const int chain = static_cast<int>(std::min(random() % kChains, random() % kChains));
+    const int used = 1 + static_cast<int>(random() % kLength);
+    const int reused = std::min(used, cached[chain]);
+    for (int i = 0; i < reused; ++i) p.policy.remove(p.entry(chain * kLength + i).eviction);
+    while (p.policy.evictable_blocks() + used > 50) {
+      const int victim = p.evict();
+      ASSERT_EQ(victim % kLength, --cached[victim / kLength]) << "not the last of its chain";
+    }
+    for (int i = used; i-- > 0;) p.put(chain * kLength + i, i < reused ? 1 : 0);
+    cached[chain] = std::max(used, cached[chain]);
+  }
+}
+
 /// Floods a full pool of 100 blocks with documents of 5 blocks, each used `uses` times in a row.
 void flood(Policy& p, int first_id, int count, int uses) {
   for (int id = first_id; id < first_id + count; ++id) {

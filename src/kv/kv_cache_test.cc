@@ -22,98 +22,98 @@ class KvCacheTest : public ::testing::Test {
   void TearDown() override { check(); }
 
   void check() {
-    const Status status = cache.check_integrity(owned);
+    const Status status = cache_.check_integrity(owned_);
     EXPECT_TRUE(status.ok()) << status.message();
   }
   /// A document of `blocks` full blocks that was encoded and used once.
   void add_document(int64_t name, int64_t blocks) {
-    CacheEntry* const entry = cache.insert_encoding(key(name), blocks * kBlockSize);
+    CacheEntry* const entry = cache_.insert_encoding(key(name), blocks * kBlockSize);
     ASSERT_NE(entry, nullptr);
-    cache.mark_ready(*entry);
-    cache.release(*entry);
+    cache_.mark_ready(*entry);
+    cache_.release(*entry);
   }
   void use(int64_t name) {
-    CacheEntry* const entry = cache.find(key(name));
+    CacheEntry* const entry = cache_.find(key(name));
     ASSERT_NE(entry, nullptr);
-    cache.acquire(*entry);
-    cache.release(*entry);
+    cache_.acquire(*entry);
+    cache_.release(*entry);
   }
   void allocate(int64_t count) {
-    auto blocks = cache.allocate_private(count);
+    auto blocks = cache_.allocate_private(count);
     ASSERT_TRUE(blocks.has_value());
-    owned.insert(owned.end(), blocks->begin(), blocks->end());
+    owned_.insert(owned_.end(), blocks->begin(), blocks->end());
   }
 
-  KvCache cache{20};
-  std::vector<BlockId> owned;  // private blocks
+  KvCache cache_{20};
+  std::vector<BlockId> owned_;  // private blocks
 };
 
 TEST_F(KvCacheTest, EncodesOnceForAllWaiters) {
-  CacheEntry* const entry = cache.insert_encoding(key(1), 40);
+  CacheEntry* const entry = cache_.insert_encoding(key(1), 40);
   ASSERT_NE(entry, nullptr);
   EXPECT_EQ(entry->state, EntryState::kEncoding);
   EXPECT_EQ(entry->blocks.size(), 3U) << "40 tokens in blocks of 16";
   EXPECT_EQ(entry->num_tokens, 40);
-  EXPECT_EQ(cache.find(key(1)), entry);
-  cache.acquire(*entry);
-  cache.acquire(*entry);
+  EXPECT_EQ(cache_.find(key(1)), entry);
+  cache_.acquire(*entry);
+  cache_.acquire(*entry);
   EXPECT_EQ(entry->waiters, 3);
-  EXPECT_FALSE(cache.release(*entry)) << "two still wait";
+  EXPECT_FALSE(cache_.release(*entry)) << "two still wait";
   check();
-  cache.mark_ready(*entry);
+  cache_.mark_ready(*entry);
   EXPECT_EQ(entry->refs, 2);
   EXPECT_EQ(entry->waiters, 0);
   check();
-  EXPECT_FALSE(cache.release(*entry));
-  EXPECT_EQ(cache.stats().referenced_entries, 1);
-  EXPECT_EQ(cache.stats().evictable_blocks, 0);
-  EXPECT_FALSE(cache.release(*entry)) << "a ready entry stays cached";
-  EXPECT_EQ(cache.stats().referenced_entries, 0);
-  EXPECT_EQ(cache.stats().evictable_blocks, 3);
-  EXPECT_EQ(cache.find(key(1)), entry);
+  EXPECT_FALSE(cache_.release(*entry));
+  EXPECT_EQ(cache_.stats().referenced_entries, 1);
+  EXPECT_EQ(cache_.stats().evictable_blocks, 0);
+  EXPECT_FALSE(cache_.release(*entry)) << "a ready entry stays cached";
+  EXPECT_EQ(cache_.stats().referenced_entries, 0);
+  EXPECT_EQ(cache_.stats().evictable_blocks, 3);
+  EXPECT_EQ(cache_.find(key(1)), entry);
 }
 
 TEST_F(KvCacheTest, DropsAnEncodingWithItsLastWaiter) {
-  CacheEntry* const entry = cache.insert_encoding(key(1), 40);
-  cache.acquire(*entry);
-  EXPECT_FALSE(cache.release(*entry));
-  EXPECT_TRUE(cache.release(*entry));
-  EXPECT_EQ(cache.find(key(1)), nullptr);
-  EXPECT_EQ(cache.stats().free_blocks, 20);
-  EXPECT_EQ(cache.stats().document_entries, 0);
-  EXPECT_EQ(cache.stats().evictions_total, 0) << "a drop is no eviction";
-  EXPECT_NE(cache.insert_encoding(key(1), 40), nullptr) << "it may be encoded again";
+  CacheEntry* const entry = cache_.insert_encoding(key(1), 40);
+  cache_.acquire(*entry);
+  EXPECT_FALSE(cache_.release(*entry));
+  EXPECT_TRUE(cache_.release(*entry));
+  EXPECT_EQ(cache_.find(key(1)), nullptr);
+  EXPECT_EQ(cache_.stats().free_blocks, 20);
+  EXPECT_EQ(cache_.stats().document_entries, 0);
+  EXPECT_EQ(cache_.stats().evictions_total, 0) << "a drop is no eviction";
+  EXPECT_NE(cache_.insert_encoding(key(1), 40), nullptr) << "it may be encoded again";
 }
 
 TEST_F(KvCacheTest, CountsWhatAnAdmissionMayTake) {
   add_document(1, 5);
   add_document(2, 3);
   allocate(4);
-  CacheEntry* const encoding = cache.insert_encoding(key(3), 2 * kBlockSize);
-  CacheEntry& first = *cache.find(key(1));
-  CacheEntry& second = *cache.find(key(2));
-  EXPECT_EQ(cache.available_blocks(), 14) << "20 less 4 private and 2 encoding";
-  EXPECT_EQ(cache.evictable_blocks(first), 5);
-  EXPECT_EQ(cache.evictable_blocks(*encoding), 0);
-  cache.acquire(first);
-  EXPECT_EQ(cache.evictable_blocks(first), 0);
-  EXPECT_EQ(cache.available_blocks(), 9);
-  cache.acquire(first);
-  EXPECT_EQ(cache.available_blocks(), 9) << "a second use takes nothing more";
-  ASSERT_TRUE(cache.pin(second).ok());
-  EXPECT_EQ(cache.evictable_blocks(second), 0);
-  EXPECT_EQ(cache.available_blocks(), 6);
+  CacheEntry* const encoding = cache_.insert_encoding(key(3), 2 * kBlockSize);
+  CacheEntry& first = *cache_.find(key(1));
+  CacheEntry& second = *cache_.find(key(2));
+  EXPECT_EQ(cache_.available_blocks(), 14) << "20 less 4 private and 2 encoding";
+  EXPECT_EQ(cache_.evictable_blocks(first), 5);
+  EXPECT_EQ(cache_.evictable_blocks(*encoding), 0);
+  cache_.acquire(first);
+  EXPECT_EQ(cache_.evictable_blocks(first), 0);
+  EXPECT_EQ(cache_.available_blocks(), 9);
+  cache_.acquire(first);
+  EXPECT_EQ(cache_.available_blocks(), 9) << "a second use takes nothing more";
+  ASSERT_TRUE(cache_.pin(second).ok());
+  EXPECT_EQ(cache_.evictable_blocks(second), 0);
+  EXPECT_EQ(cache_.available_blocks(), 6);
 
-  EXPECT_FALSE(cache.allocate_private(7).has_value());
+  EXPECT_FALSE(cache_.allocate_private(7).has_value());
   allocate(6);
-  EXPECT_EQ(cache.available_blocks(), 0);
-  cache.release(first);
-  EXPECT_EQ(cache.available_blocks(), 0);
-  cache.release(first);
-  EXPECT_EQ(cache.available_blocks(), 5);
-  cache.unpin(second);
-  EXPECT_EQ(cache.available_blocks(), 8);
-  const KvCacheStats stats = cache.stats();
+  EXPECT_EQ(cache_.available_blocks(), 0);
+  cache_.release(first);
+  EXPECT_EQ(cache_.available_blocks(), 0);
+  cache_.release(first);
+  EXPECT_EQ(cache_.available_blocks(), 5);
+  cache_.unpin(second);
+  EXPECT_EQ(cache_.available_blocks(), 8);
+  const KvCacheStats stats = cache_.stats();
   EXPECT_EQ(stats.total_blocks, 20);
   EXPECT_EQ(stats.free_blocks, 0);
   EXPECT_EQ(stats.evictable_blocks, 8);
@@ -127,28 +127,28 @@ TEST_F(KvCacheTest, WhatDoesNotFitChangesNothing) {
   add_document(1, 5);
   add_document(2, 5);
   allocate(4);
-  cache.acquire(*cache.find(key(1)));
-  EXPECT_EQ(cache.available_blocks(), 11);
-  EXPECT_EQ(cache.insert_encoding(key(3), 11 * kBlockSize + 1), nullptr);
-  EXPECT_FALSE(cache.allocate_private(12).has_value());
-  EXPECT_EQ(cache.find(key(3)), nullptr);
-  EXPECT_NE(cache.find(key(2)), nullptr) << "nothing may be evicted for what cannot fit";
-  EXPECT_EQ(cache.available_blocks(), 11);
-  EXPECT_EQ(cache.stats().evictions_total, 0);
+  cache_.acquire(*cache_.find(key(1)));
+  EXPECT_EQ(cache_.available_blocks(), 11);
+  EXPECT_EQ(cache_.insert_encoding(key(3), 11 * kBlockSize + 1), nullptr);
+  EXPECT_FALSE(cache_.allocate_private(12).has_value());
+  EXPECT_EQ(cache_.find(key(3)), nullptr);
+  EXPECT_NE(cache_.find(key(2)), nullptr) << "nothing may be evicted for what cannot fit";
+  EXPECT_EQ(cache_.available_blocks(), 11);
+  EXPECT_EQ(cache_.stats().evictions_total, 0);
   check();
-  EXPECT_NE(cache.insert_encoding(key(3), 11 * kBlockSize), nullptr);
-  EXPECT_EQ(cache.find(key(2)), nullptr);
-  EXPECT_EQ(cache.stats().evictions_total, 1);
+  EXPECT_NE(cache_.insert_encoding(key(3), 11 * kBlockSize), nullptr);
+  EXPECT_EQ(cache_.find(key(2)), nullptr);
+  EXPECT_EQ(cache_.stats().evictions_total, 1);
 }
 
 TEST_F(KvCacheTest, EvictsNoMoreThanNeeded) {
   for (int name = 0; name < 4; ++name) add_document(name, 5);
   allocate(6);
-  EXPECT_EQ(cache.find(key(0)), nullptr);
-  EXPECT_EQ(cache.find(key(1)), nullptr);
-  EXPECT_NE(cache.find(key(2)), nullptr);
-  EXPECT_NE(cache.find(key(3)), nullptr);
-  EXPECT_EQ(cache.stats().free_blocks, 4);
+  EXPECT_EQ(cache_.find(key(0)), nullptr);
+  EXPECT_EQ(cache_.find(key(1)), nullptr);
+  EXPECT_NE(cache_.find(key(2)), nullptr);
+  EXPECT_NE(cache_.find(key(3)), nullptr);
+  EXPECT_EQ(cache_.stats().free_blocks, 4);
 }
 
 TEST_F(KvCacheTest, ADocumentUsedOftenSurvivesAFlood) {
@@ -159,114 +159,114 @@ TEST_F(KvCacheTest, ADocumentUsedOftenSurvivesAFlood) {
       add_document(1000 * uses_of_flood + name, 2);
       for (int i = 1; i < uses_of_flood; ++i) use(1000 * uses_of_flood + name);
     }
-    EXPECT_NE(cache.find(key(0)), nullptr) << "flood documents used " << uses_of_flood << " times";
+    EXPECT_NE(cache_.find(key(0)), nullptr) << "flood documents used " << uses_of_flood << " times";
     allocate(20);
-    EXPECT_TRUE(owned.size() == 20 && cache.find(key(0)) == nullptr);
-    cache.free_private(owned);
-    owned.clear();
+    EXPECT_EQ(cache_.find(key(0)), nullptr) << "it goes when all room is needed";
+    cache_.free_private(owned_);
+    owned_.clear();
   }
 }
 
 TEST_F(KvCacheTest, JoiningAnEncodingCountsAsAUse) {
-  CacheEntry* const joined = cache.insert_encoding(key(0), 4 * kBlockSize);
-  cache.acquire(*joined);
-  cache.mark_ready(*joined);
-  cache.release(*joined);
-  cache.release(*joined);
+  CacheEntry* const joined = cache_.insert_encoding(key(0), 4 * kBlockSize);
+  cache_.acquire(*joined);
+  cache_.mark_ready(*joined);
+  cache_.release(*joined);
+  cache_.release(*joined);
   for (int name = 1; name <= 20; ++name) add_document(name, 2);
-  EXPECT_NE(cache.find(key(0)), nullptr);
+  EXPECT_NE(cache_.find(key(0)), nullptr);
 }
 
 TEST_F(KvCacheTest, PinsSpareFromEviction) {
   add_document(1, 5);
-  CacheEntry& entry = *cache.find(key(1));
-  ASSERT_TRUE(cache.pin(entry).ok());
-  ASSERT_TRUE(cache.pin(entry).ok());
+  CacheEntry& entry = *cache_.find(key(1));
+  ASSERT_TRUE(cache_.pin(entry).ok());
+  ASSERT_TRUE(cache_.pin(entry).ok());
   allocate(15);
-  EXPECT_FALSE(cache.allocate_private(1).has_value());
-  cache.unpin(entry);
-  EXPECT_FALSE(cache.allocate_private(1).has_value()) << "it was pinned twice";
-  cache.acquire(entry);
-  cache.unpin(entry);
-  EXPECT_FALSE(cache.allocate_private(1).has_value()) << "it is referenced";
-  cache.release(entry);
+  EXPECT_FALSE(cache_.allocate_private(1).has_value());
+  cache_.unpin(entry);
+  EXPECT_FALSE(cache_.allocate_private(1).has_value()) << "it was pinned twice";
+  cache_.acquire(entry);
+  cache_.unpin(entry);
+  EXPECT_FALSE(cache_.allocate_private(1).has_value()) << "it is referenced";
+  cache_.release(entry);
   allocate(1);
-  EXPECT_EQ(cache.find(key(1)), nullptr);
+  EXPECT_EQ(cache_.find(key(1)), nullptr);
 }
 
 TEST_F(KvCacheTest, PinsHoldAtMostHalfOfThePool) {
   add_document(1, 6);
   add_document(2, 5);
   add_document(3, 4);
-  CacheEntry& first = *cache.find(key(1));
-  CacheEntry& second = *cache.find(key(2));
-  CacheEntry& third = *cache.find(key(3));
-  ASSERT_TRUE(cache.pin(first).ok());
-  const Status status = cache.pin(second);
+  CacheEntry& first = *cache_.find(key(1));
+  CacheEntry& second = *cache_.find(key(2));
+  CacheEntry& third = *cache_.find(key(3));
+  ASSERT_TRUE(cache_.pin(first).ok());
+  const Status status = cache_.pin(second);
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(status.message(), HasSubstr("takes 5 blocks, and 6 are pinned; at most 10 of 20"));
   EXPECT_EQ(second.pins, 0);
-  EXPECT_EQ(cache.evictable_blocks(second), 5);
+  EXPECT_EQ(cache_.evictable_blocks(second), 5);
   check();
-  ASSERT_TRUE(cache.pin(third).ok()) << "exactly half";
-  ASSERT_TRUE(cache.pin(first).ok()) << "what is pinned takes no more blocks";
-  EXPECT_EQ(cache.stats().pinned_blocks, 10);
+  ASSERT_TRUE(cache_.pin(third).ok()) << "exactly half";
+  ASSERT_TRUE(cache_.pin(first).ok()) << "what is pinned takes no more blocks";
+  EXPECT_EQ(cache_.stats().pinned_blocks, 10);
   check();
-  cache.unpin(first);
-  EXPECT_EQ(cache.pin(second).code(), StatusCode::kResourceExhausted);
-  cache.unpin(first);
-  EXPECT_TRUE(cache.pin(second).ok());
+  cache_.unpin(first);
+  EXPECT_EQ(cache_.pin(second).code(), StatusCode::kResourceExhausted);
+  cache_.unpin(first);
+  EXPECT_TRUE(cache_.pin(second).ok());
 }
 
 TEST_F(KvCacheTest, AnEncodingEntryCannotBePinned) {
-  CacheEntry* const entry = cache.insert_encoding(key(1), 1);
-  EXPECT_EQ(cache.pin(*entry).code(), StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(cache.release(*entry));
+  CacheEntry* const entry = cache_.insert_encoding(key(1), 1);
+  EXPECT_EQ(cache_.pin(*entry).code(), StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(cache_.release(*entry));
 }
 
 TEST_F(KvCacheTest, ExpiredEntriesGoFirst) {
   add_document(1, 5);
   add_document(2, 5);
   for (int i = 0; i < 10; ++i) use(2);
-  cache.set_expiry(*cache.find(key(2)), 7);
-  cache.set_tick(8);
-  EXPECT_NE(cache.find(key(2)), nullptr) << "it serves until the room is needed";
+  cache_.set_expiry(*cache_.find(key(2)), 7);
+  cache_.set_tick(8);
+  EXPECT_NE(cache_.find(key(2)), nullptr) << "it serves until the room is needed";
   check();
   allocate(11);
-  EXPECT_EQ(cache.find(key(2)), nullptr);
-  EXPECT_NE(cache.find(key(1)), nullptr);
+  EXPECT_EQ(cache_.find(key(2)), nullptr);
+  EXPECT_NE(cache_.find(key(1)), nullptr);
 }
 
 TEST_F(KvCacheTest, ExpirySetWhileInUseCounts) {
   add_document(1, 5);
-  CacheEntry* const entry = cache.insert_encoding(key(2), 5 * kBlockSize);
-  cache.set_expiry(*entry, 7);
-  cache.mark_ready(*entry);
-  cache.release(*entry);
-  cache.set_tick(8);
+  CacheEntry* const entry = cache_.insert_encoding(key(2), 5 * kBlockSize);
+  cache_.set_expiry(*entry, 7);
+  cache_.mark_ready(*entry);
+  cache_.release(*entry);
+  cache_.set_tick(8);
   allocate(11);
-  EXPECT_EQ(cache.find(key(2)), nullptr);
-  EXPECT_NE(cache.find(key(1)), nullptr);
+  EXPECT_EQ(cache_.find(key(2)), nullptr);
+  EXPECT_NE(cache_.find(key(1)), nullptr);
 }
 
 TEST_F(KvCacheTest, AdoptsAPrivateBlockOnce) {
   allocate(2);
-  CacheEntry* const entry = cache.adopt_text_block(key(1), owned[0]);
+  CacheEntry* const entry = cache_.adopt_text_block(key(1), owned_[0]);
   ASSERT_NE(entry, nullptr);
   EXPECT_EQ(entry->kind, EntryKind::kTextBlock);
   EXPECT_EQ(entry->state, EntryState::kReady);
-  EXPECT_EQ(entry->blocks, (std::vector<BlockId>{owned[0]}));
+  EXPECT_EQ(entry->blocks, (std::vector<BlockId>{owned_[0]}));
   EXPECT_EQ(entry->num_tokens, kBlockSize);
   EXPECT_EQ(entry->refs, 1);
 
-  EXPECT_EQ(cache.adopt_text_block(key(1), owned[1]), nullptr) << "another request was first";
+  EXPECT_EQ(cache_.adopt_text_block(key(1), owned_[1]), nullptr) << "another request was first";
   EXPECT_EQ(entry->refs, 1);
-  owned.erase(owned.begin());
+  owned_.erase(owned_.begin());
   check();
-  EXPECT_EQ(cache.stats().private_blocks, 1);
-  EXPECT_EQ(cache.stats().text_entries, 1);
-  cache.release(*entry);
-  EXPECT_EQ(cache.stats().evictable_blocks, 1);
+  EXPECT_EQ(cache_.stats().private_blocks, 1);
+  EXPECT_EQ(cache_.stats().text_entries, 1);
+  cache_.release(*entry);
+  EXPECT_EQ(cache_.stats().evictable_blocks, 1);
 }
 
 class TextRun : public KvCacheTest {
@@ -275,15 +275,15 @@ class TextRun : public KvCacheTest {
   void cache_blocks(const std::vector<int>& numbers) {
     for (const int number : numbers) {
       allocate(1);
-      entries.push_back(cache.adopt_text_block(chain_key(number), owned.back()));
-      ASSERT_NE(entries.back(), nullptr);
-      owned.pop_back();
+      entries_.push_back(cache_.adopt_text_block(chain_key(number), owned_.back()));
+      ASSERT_NE(entries_.back(), nullptr);
+      owned_.pop_back();
     }
   }
   Digest chain_key(int number) const {
-    Digest chain = root;
+    Digest chain = root_;
     for (int i = 0; i <= number; ++i) {
-      chain = block_key(chain, std::span(tokens).subspan(i * kBlockSize, kBlockSize));
+      chain = block_key(chain, std::span(tokens_).subspan(i * kBlockSize, kBlockSize));
     }
     return chain;
   }
@@ -293,72 +293,75 @@ class TextRun : public KvCacheTest {
     return ids;
   }
 
-  const Digest root = text_chain_root({key(99), ""}, "turned", "");
-  const std::vector<int32_t> tokens = some_tokens();
-  std::vector<CacheEntry*> entries;
+  const Digest root_ = text_chain_root({key(99), ""}, "turned", "");
+  const std::vector<int32_t> tokens_ = some_tokens();
+  std::vector<CacheEntry*> entries_;
 };
 
 TEST_F(TextRun, FindsFullBlocksOfTheSameChainOnly) {
-  EXPECT_TRUE(cache.find_text_run(root, tokens, 100).empty());
+  EXPECT_TRUE(cache_.find_text_run(root_, tokens_, 100).empty());
   cache_blocks({0, 1, 2, 3});
-  EXPECT_EQ(cache.find_text_run(root, tokens, 100), entries)
+  EXPECT_EQ(cache_.find_text_run(root_, tokens_, 100), entries_)
       << "the five last tokens fill no block";
-  EXPECT_EQ(cache.find_text_run(root, tokens, 2).size(), 2U);
-  EXPECT_TRUE(cache.find_text_run(root, tokens, 0).empty());
-  EXPECT_EQ(cache.find_text_run(root, std::span(tokens).first(2 * kBlockSize - 1), 100).size(), 1U);
-  EXPECT_TRUE(cache.find_text_run(key(98), tokens, 100).empty());
-  std::vector<int32_t> changed = tokens;
+  EXPECT_EQ(cache_.find_text_run(root_, tokens_, 2).size(), 2U);
+  EXPECT_TRUE(cache_.find_text_run(root_, tokens_, 0).empty());
+  EXPECT_EQ(cache_.find_text_run(root_, std::span(tokens_).first(2 * kBlockSize - 1), 100).size(),
+            1U);
+  EXPECT_TRUE(cache_.find_text_run(key(98), tokens_, 100).empty());
+  std::vector<int32_t> changed = tokens_;
   ++changed[kBlockSize];
-  EXPECT_EQ(cache.find_text_run(root, changed, 100).size(), 1U);
-  for (const CacheEntry* entry : entries) EXPECT_EQ(entry->refs, 1) << "a look-up acquires nothing";
+  EXPECT_EQ(cache_.find_text_run(root_, changed, 100).size(), 1U);
+  for (const CacheEntry* entry : entries_)
+    EXPECT_EQ(entry->refs, 1) << "a look-up acquires nothing";
 }
 
 TEST_F(TextRun, StopsAtTheFirstGap) {
   cache_blocks({0, 1, 3});
-  EXPECT_EQ(cache.find_text_run(root, tokens, 100).size(), 2U);
+  EXPECT_EQ(cache_.find_text_run(root_, tokens_, 100).size(), 2U);
 }
 
 TEST_F(TextRun, StopsAtAnEntryThatIsNotReady) {
   cache_blocks({0});
-  CacheEntry* const encoding = cache.insert_encoding(chain_key(1), kBlockSize);
+  CacheEntry* const encoding = cache_.insert_encoding(chain_key(1), kBlockSize);
   cache_blocks({2});
-  EXPECT_EQ(cache.find_text_run(root, tokens, 100).size(), 1U);
-  cache.mark_ready(*encoding);
-  EXPECT_EQ(cache.find_text_run(root, tokens, 100).size(), 3U);
+  EXPECT_EQ(cache_.find_text_run(root_, tokens_, 100).size(), 1U);
+  cache_.mark_ready(*encoding);
+  EXPECT_EQ(cache_.find_text_run(root_, tokens_, 100).size(), 3U);
 }
 
 TEST_F(TextRun, IsEvictedFromItsEnd) {
   cache_blocks({0, 1, 2, 3});
-  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) cache.release(**entry);
+  for (size_t i = entries_.size(); i-- > 0;) cache_.release(*entries_[i]);
   allocate(16);
   for (size_t left = 4; left-- > 0;) {
     allocate(1);
-    EXPECT_EQ(cache.find_text_run(root, tokens, 100).size(), left);
-    EXPECT_EQ(cache.stats().text_entries, static_cast<int64_t>(left));
+    EXPECT_EQ(cache_.find_text_run(root_, tokens_, 100).size(), left);
+    EXPECT_EQ(cache_.stats().text_entries, static_cast<int64_t>(left));
   }
 }
 
 TEST_F(KvCacheTest, FaultsOfTheCallerThrowAndChangeNothing) {
   add_document(1, 2);
   allocate(3);
-  CacheEntry& entry = *cache.find(key(1));
+  CacheEntry& entry = *cache_.find(key(1));
   const BlockId cached = entry.blocks[0];
-  EXPECT_THROW(cache.insert_encoding(key(1), 5), std::logic_error);
-  EXPECT_THROW(cache.insert_encoding(key(2), 0), std::logic_error);
-  EXPECT_THROW(cache.release(entry), std::logic_error);
-  EXPECT_THROW(cache.mark_ready(entry), std::logic_error);
-  EXPECT_THROW(cache.unpin(entry), std::logic_error);
-  EXPECT_THROW((void)cache.allocate_private(-1), std::logic_error);
-  EXPECT_THROW(cache.adopt_text_block(key(3), cached), std::logic_error);
-  for (const BlockId bad : {cached, BlockId{19}, BlockId{20}, BlockId{-1}, owned[0]}) {
-    EXPECT_THROW(cache.free_private(std::vector<BlockId>{owned[0], bad}), std::logic_error) << bad;
+  EXPECT_THROW(cache_.insert_encoding(key(1), 5), std::logic_error);
+  EXPECT_THROW(cache_.insert_encoding(key(2), 0), std::logic_error);
+  EXPECT_THROW(cache_.release(entry), std::logic_error);
+  EXPECT_THROW(cache_.mark_ready(entry), std::logic_error);
+  EXPECT_THROW(cache_.unpin(entry), std::logic_error);
+  EXPECT_THROW((void)cache_.allocate_private(-1), std::logic_error);
+  EXPECT_THROW(cache_.adopt_text_block(key(3), cached), std::logic_error);
+  for (const BlockId bad : {cached, BlockId{19}, BlockId{20}, BlockId{-1}, owned_[0]}) {
+    EXPECT_THROW(cache_.free_private(std::vector<BlockId>{owned_[0], bad}), std::logic_error)
+        << bad;
   }
   check();
-  const std::vector<BlockId> freed = owned;
-  cache.free_private(freed);
-  owned.clear();
-  EXPECT_THROW(cache.free_private(freed), std::logic_error) << "freed twice";
-  EXPECT_THROW(cache.adopt_text_block(key(3), freed[0]), std::logic_error);
+  const std::vector<BlockId> freed = owned_;
+  cache_.free_private(freed);
+  owned_.clear();
+  EXPECT_THROW(cache_.free_private(freed), std::logic_error) << "freed twice";
+  EXPECT_THROW(cache_.adopt_text_block(key(3), freed[0]), std::logic_error);
   EXPECT_THROW(KvCache(-1), std::logic_error);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,9 @@ struct Corruption {
   std::function<void(Books&)> falsify;
 };
 
-void PrintTo(const Corruption& corruption, std::ostream* out) { *out << corruption.message; }
+std::ostream& operator<<(std::ostream& out, const Corruption& corruption) {
+  return out << corruption.message;
+}
 
 class CheckIntegrity : public ::testing::TestWithParam<Corruption> {};
 
