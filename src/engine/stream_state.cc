@@ -20,7 +20,7 @@ void StreamState::push(Event event) {
 
 void StreamState::decode_text(Event& event) {
   if (!detokenizer_) return;
-  for (const int32_t id : event.token_ids) event.text += detokenizer_->push(id);
+  for (const int32_t token : event.token_ids) event.text += detokenizer_->push(token);
   if (event.finish_reason) event.text += detokenizer_->flush();
 }
 

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "anyslot/anyslot.h"
+#include "engine/engine_core.h"
+
+namespace anyslot {
+
+/// What tests may see of an engine's inside.
+struct EngineTestAccess {
+  static internal::EngineCore& core(Engine& engine) { return *engine.core_; }
+};
+
+}  // namespace anyslot
+
+namespace anyslot::testing_support {
+
+/// Everything that one request gave.
+struct Answer {
+  std::vector<int32_t> token_ids;
+  std::string text;
+  std::vector<float> prompt_logits;
+  FinishReason finish_reason = FinishReason::kError;
+  std::string error;
+  Usage usage;
+};
+
+/// Throws std::runtime_error with the engine's message when it does not open.
+Engine open_engine(const EngineConfig& config);
+/// A float32 engine of a model.
+EngineConfig float32_config(const std::string& model_path);
+
+Segment document_segment(std::vector<int32_t> token_ids);
+Segment text_segment(std::vector<int32_t> token_ids);
+
+/// Submits; throws with the engine's message when it refuses.
+Stream submit(Engine& engine, const Request& request);
+Answer wait_for(Stream& stream);
+Answer run(Engine& engine, const Request& request);
+
+/// Largest absolute difference, over the largest absolute value of `expected`.
+double relative_difference(const std::vector<float>& actual, const std::vector<float>& expected);
+
+/// Expects a sound pool and nothing referenced.
+void expect_idle(Engine& engine);
+
+/// Random token ids in [first, last].
+std::vector<int32_t> random_tokens(int64_t count, uint64_t seed, int32_t first = 3,
+                                   int32_t last = 127);
+
+}  // namespace anyslot::testing_support
