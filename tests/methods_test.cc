@@ -22,8 +22,8 @@ class MethodsTest : public testing::Test {
   static void SetUpTestSuite() {
     RandomModel shape;
     shape.max_position_embeddings = 200000;
-    EngineConfig config = float32_config(write_random_model(shape));
-    engine_ = std::make_unique<Engine>(open_engine(config));
+    const TemporaryModel model(shape);  // an open engine does not need the files' names any more
+    engine_ = std::make_unique<Engine>(open_engine(float32_config(model.path())));
   }
   static void TearDownTestSuite() { engine_.reset(); }
 

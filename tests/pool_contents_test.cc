@@ -71,7 +71,8 @@ Request make_request(const std::vector<int32_t>& document, Method method) {
 }
 
 TEST(PoolContents, MepicStoresUnturnedKeysAndLazyTurnsThemByTheirPlaceInTheDocument) {
-  Engine engine = open_engine(float32_config(write_random_model({})));
+  const TemporaryModel model({});
+  Engine engine = open_engine(float32_config(model.path()));
   const auto document = random_tokens(20, 2);
   run(engine, make_request(document, Method::kLazy));
   run(engine, make_request(document, Method::kMepic));
@@ -84,7 +85,8 @@ TEST(PoolContents, MepicStoresUnturnedKeysAndLazyTurnsThemByTheirPlaceInTheDocum
 
 TEST(PoolContents, BlockCopiesExactlyTheDocumentBlocksAndLazyNone) {
   for (const Method method : {Method::kLazy, Method::kMepic, Method::kBlock}) {
-    Engine engine = open_engine(float32_config(write_random_model({})));
+    const TemporaryModel model({});
+    Engine engine = open_engine(float32_config(model.path()));
     const auto document = random_tokens(50, 2);
     run(engine, make_request(document, method));
     const int64_t after_one = engine.stats().blocks_copied_total;
@@ -95,8 +97,8 @@ TEST(PoolContents, BlockCopiesExactlyTheDocumentBlocksAndLazyNone) {
 }
 
 TEST(PoolContents, ADocumentSharedByEightRequestsIsReadOnceAStep) {
-  RandomModel shape;
-  Engine engine = open_engine(float32_config(write_random_model(shape)));
+  const TemporaryModel model({});
+  Engine engine = open_engine(float32_config(model.path()));
   const auto document = random_tokens(512, 2);
   const auto tokens_read = [&](int count) {
     run(engine, make_request(document, Method::kLazy));

@@ -57,12 +57,11 @@ void write_config(const RandomModel& model, const std::string& folder) {
 
 }  // namespace
 
-std::string write_random_model(const RandomModel& model) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "anyslot-model-XXXXXX").string();
-  const char* created = mkdtemp(pattern.data());
+TemporaryModel::TemporaryModel(const RandomModel& model)
+    : path_((std::filesystem::temp_directory_path() / "anyslot-model-XXXXXX").string()) {
+  const char* created = mkdtemp(path_.data());
   EXPECT_NE(created, nullptr) << "no temporary folder";
-  const std::string folder = pattern;
-  write_config(model, folder);
+  write_config(model, path_);
 
   WeightFile weights(model.seed);
   const int64_t hidden = model.hidden_size;
@@ -83,9 +82,13 @@ std::string write_random_model(const RandomModel& model) {
   }
   weights.add("model.norm.weight", {hidden});
   if (!model.tie_word_embeddings) weights.add("lm_head.weight", {model.vocab_size, hidden});
-  const Status status = weights.write(folder + "/model.safetensors");
+  const Status status = weights.write(path_ + "/model.safetensors");
   EXPECT_TRUE(status.ok()) << status.message();
-  return folder;
+}
+
+TemporaryModel::~TemporaryModel() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace anyslot::testing_support

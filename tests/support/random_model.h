@@ -20,7 +20,18 @@ struct RandomModel {
   uint64_t seed = 1;
 };
 
-/// Writes the model's folder below the system's temporary directory; returns its path.
-std::string write_random_model(const RandomModel& model);
+/// A model's folder below the system's temporary directory, removed at the end.
+class TemporaryModel {
+ public:
+  explicit TemporaryModel(const RandomModel& model);
+  ~TemporaryModel();
+  TemporaryModel(const TemporaryModel&) = delete;
+  TemporaryModel& operator=(const TemporaryModel&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
 
 }  // namespace anyslot::testing_support
