@@ -104,14 +104,14 @@ TEST(AttentionPlan, RawKeysAreSharedAtEqualStartsOnly) {
   EXPECT_TRUE(plan.starts.empty());
 }
 
-TEST(AttentionPlan, EqualFirstBlocksAreNotTheSameKeys) {
+TEST(AttentionPlan, EqualFirstAndLastBlocksAreNotTheSameKeys) {
   StepBuilder builder;
-  const std::vector<BlockId> first{3, 4};
-  const std::vector<BlockId> second{3, 5};
+  const std::vector<BlockId> first{3, 4, 9};
+  const std::vector<BlockId> second{3, 5, 9};
   for (const auto& blocks : {std::span(first), std::span(second)}) {
     builder.begin_sequence();
-    builder.place({blocks, 32, 0, KeyForm::kTurned}, 0);
-    builder.row(32);
+    builder.place({blocks, 48, 0, KeyForm::kTurned}, 0);
+    builder.row(48);
   }
   const AttentionPlan plan =
       plan_attention(builder.step, all_rows(builder.step), 0, {.target_items = 1});
