@@ -87,21 +87,22 @@ KvShape Decoder::kv_shape(DType dtype, int64_t num_blocks) const {
 }
 
 Status Decoder::forward(const StepPlan& plan, KvStorage& kv, std::vector<float>& logits) {
-  logits.clear();
+  const int64_t num_sampled = count_sampled(plan);
+  logits.resize(static_cast<size_t>(num_sampled * config_.vocab_size));
   if (Status status = check_token_ids(plan, config_.vocab_size); !status) return status;
   if (!plan.copies.empty()) {
     if (Status status = backend_.copy_blocks(kv, plan.copies, layer_ropes_); !status) return status;
   }
   if (plan.rows.empty()) return {};
   if (Status status = backend_.begin_step(plan, windows_); !status) return status;
-  Status status = run_rows(plan, kv, logits);
+  Status status = run_rows(plan, num_sampled, kv, logits);
   Status end = backend_.end_step();  // owed whether or not the step failed
   return status.ok() ? end : status;
 }
 
-Status Decoder::run_rows(const StepPlan& plan, KvStorage& kv, std::vector<float>& logits) {
+Status Decoder::run_rows(const StepPlan& plan, int64_t num_sampled, KvStorage& kv,
+                         std::span<float> logits) {
   const auto num_rows = static_cast<int64_t>(plan.rows.size());
-  const int64_t num_sampled = count_sampled(plan);
   if (Status status = workspace_.reserve(backend_, num_rows, num_sampled); !status) return status;
   if (Status status = backend_.embed(weights_.embedding, workspace_.residual.view(num_rows));
       !status) {
@@ -182,22 +183,20 @@ Status Decoder::run_mlp(const DecoderLayer& layer, const TensorView& residual) {
   return status;
 }
 
-Status Decoder::write_logits(int64_t num_sampled, std::vector<float>& logits) {
+Status Decoder::write_logits(int64_t num_sampled, std::span<float> logits) {
   const TensorView residual = workspace_.sampled_residual.view(num_sampled);
   const TensorView normed = workspace_.normed.view(num_sampled);
   Status status =
       backend_.rms_norm(residual, weights_.final_norm.data(), config_.rms_norm_eps, normed);
   if (!status) return status;
   const auto vocab = static_cast<size_t>(config_.vocab_size);
-  logits.resize(static_cast<size_t>(num_sampled) * vocab);
   for (int64_t begin = 0; begin < num_sampled; begin += Workspace::kLogitsRows) {
     const int64_t count = std::min(num_sampled - begin, Workspace::kLogitsRows);
     const TensorView chunk = workspace_.logits.view(count);
     status = backend_.linear(*weights_.lm_head, normed.row_range(begin, count), chunk, false);
     if (status.ok()) {
-      status =
-          backend_.download(chunk, std::span(logits).subspan(static_cast<size_t>(begin) * vocab,
-                                                             static_cast<size_t>(count) * vocab));
+      status = backend_.download(chunk, logits.subspan(static_cast<size_t>(begin) * vocab,
+                                                       static_cast<size_t>(count) * vocab));
     }
     if (!status) return status;
   }

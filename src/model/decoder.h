@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,18 +37,19 @@ class Decoder {
 
   /// Runs one step. `logits` becomes [num_sampled, vocab], a row for each row with `sample`, in the
   /// plan's order; empty when nothing is sampled. A step may be only copies. Fails with
-  /// kInvalidArgument for a token id outside the vocabulary, else with the backend's error; the KV
-  /// that the step was to write is then undefined.
+  /// kInvalidArgument for a token id outside the vocabulary, else with the backend's error;
+  /// `logits` and the KV that the step was to write are then undefined.
   Status forward(const StepPlan& plan, KvStorage& kv, std::vector<float>& logits);
 
  private:
   Decoder(TensorStore store, const ModelConfig& config, Backend& backend);
 
-  Status run_rows(const StepPlan& plan, KvStorage& kv, std::vector<float>& logits);
+  Status run_rows(const StepPlan& plan, int64_t num_sampled, KvStorage& kv,
+                  std::span<float> logits);
   Status run_layer(int index, int64_t num_rows, KvStorage& kv);
   Status run_last_layer(int64_t num_rows, int64_t num_sampled, KvStorage& kv);
   Status run_mlp(const DecoderLayer& layer, const TensorView& residual);
-  Status write_logits(int64_t num_sampled, std::vector<float>& logits);
+  Status write_logits(int64_t num_sampled, std::span<float> logits);
 
   Backend& backend_;
   TensorStore store_;  // the embedding table lies in it

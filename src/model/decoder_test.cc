@@ -404,6 +404,20 @@ TEST_F(BrokenModel, TruncatedWeightsAreRefused) {
   EXPECT_THAT(load().message(), HasSubstr("the file is truncated or damaged"));
 }
 
+TEST(DecoderErrors, AFailedStepLeavesTheDecoderUsable) {
+  const Golden golden("llama-plain");
+  Model model("reference", DType::kFloat32, golden_dir("llama-plain"));
+  const TestSpan span = model.blocks.span(golden.token_ids);
+  StepPlan plan;
+  add_sequence(plan, span, 0, 0, span.size(), {}, sample_all);
+  StepPlan bad = plan;
+  bad.rows[3].write_slot = int64_t{kNumBlocks} * kBlockSize;
+  std::vector<float> logits;
+  const Status status = model.decoder->forward(bad, *model.kv, logits);
+  EXPECT_THAT(status.message(), HasSubstr("slot 1024"));
+  EXPECT_LE(relative_error(model.forward(plan), golden.full_logits), kTolerance);
+}
+
 TEST(DecoderFingerprint, TellsModelsAndTypesApart) {
   const Model plain("reference", DType::kFloat32, golden_dir("llama-plain"));
   const Model again("reference", DType::kFloat32, golden_dir("llama-plain"));

@@ -8,7 +8,8 @@
 
 namespace anyslot {
 
-/// A file mapped read-only. The bytes keep their address when the object moves.
+/// A file mapped read-only. The bytes keep their address when the object moves. Shortening the file
+/// while it is mapped ends the process (SIGBUS), as with every mapping.
 class MappedFile {
  public:
   /// Fails with kNotFound when the file cannot be opened, kFailedPrecondition when it is no regular
