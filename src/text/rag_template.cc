@@ -136,7 +136,7 @@ Expected<std::vector<Segment>> RagTemplate::render(const std::vector<Document>& 
                                                    const std::string& question) const {
   std::vector<Segment> segments;
   segments.reserve(documents.size() + 2);
-  Segment preamble = preamble_.render(SegmentKind::kDocument, {});
+  Segment preamble = preamble_.render(SegmentKind::kText, {});
   if (!preamble.text.empty()) segments.push_back(std::move(preamble));
   for (size_t i = 0; i < documents.size(); ++i) {
     const Document& document = documents[i];

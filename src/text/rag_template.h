@@ -41,9 +41,9 @@ class RagTemplate {
   /// has an unknown one; the message names the file and the field.
   static Expected<RagTemplate> load(const std::string& path);
 
-  /// Preamble (a document, left out when the template has none), documents, query (text). A
-  /// document with a title goes through the template, one without stands as it is. Fails with
-  /// kInvalidArgument for a document without text.
+  /// Preamble (text, left out when the template has none; before a document the engine encodes it as
+  /// one), documents, query (text). A document with a title goes through the template, one without
+  /// stands as it is. Fails with kInvalidArgument for a document without text.
   Expected<std::vector<Segment>> render(const std::vector<Document>& documents,
                                         const std::string& question) const;
 

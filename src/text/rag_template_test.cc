@@ -47,7 +47,7 @@ TEST(RagTemplate, RendersInPromptOrder) {
   const std::vector<Document> documents = {{"T", "one", "a"}, {std::nullopt, "bare", "b"}};
   const std::vector<Segment> segments = *rag.render(documents, "why?");
   ASSERT_EQ(segments.size(), 4U);
-  EXPECT_EQ(segments[0].kind, SegmentKind::kDocument);
+  EXPECT_EQ(segments[0].kind, SegmentKind::kText);
   EXPECT_EQ(segments[0].text, "<s>");
   EXPECT_EQ(markup_of(segments[0]), "(<s>)");
   EXPECT_EQ(segments[1].kind, SegmentKind::kDocument);
