@@ -20,7 +20,9 @@ Expected<std::unique_ptr<Backend>> open_backend(const BackendCase& backend_case)
 
 }  // namespace
 
-void PrintTo(const BackendCase& backend_case, std::ostream* out) { *out << backend_case.name; }
+std::ostream& operator<<(std::ostream& out, const BackendCase& backend_case) {
+  return out << backend_case.name;
+}
 
 std::vector<BackendCase> backend_cases() {
   std::vector<BackendCase> cases;

@@ -29,7 +29,7 @@ struct BackendCase {
   bool is_reference = false;
   BackendOptions options;
 };
-void PrintTo(const BackendCase& backend_case, std::ostream* out);
+std::ostream& operator<<(std::ostream& out, const BackendCase& backend_case);
 
 /// Every backend in this build, once per dtype and, for the CPU, per instruction set.
 std::vector<BackendCase> backend_cases();
