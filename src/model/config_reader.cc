@@ -95,19 +95,6 @@ bool ConfigReader::boolean(std::string_view key, bool fallback) const {
   return field->get<bool>();
 }
 
-std::string ConfigReader::text(std::string_view key, std::optional<std::string> fallback) const {
-  const nlohmann::json* field = find(key);
-  if (field == nullptr) {
-    if (!fallback) fail(key, "is missing; it must be a string");
-    return fallback.value_or("");
-  }
-  if (!field->is_string()) {
-    fail(key, "is " + shown(*field) + "; it must be a string");
-    return "";
-  }
-  return field->get<std::string>();
-}
-
 std::vector<int64_t> ConfigReader::integers(std::string_view key, int64_t min, int64_t max) const {
   const nlohmann::json* field = find(key);
   if (field == nullptr) return {};

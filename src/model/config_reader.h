@@ -28,7 +28,6 @@ class ConfigReader {
   double number(std::string_view key, double min, double max,
                 std::optional<double> fallback = std::nullopt) const;
   bool boolean(std::string_view key, bool fallback) const;
-  std::string text(std::string_view key, std::optional<std::string> fallback = std::nullopt) const;
   /// An integer or a list of them; empty when absent.
   std::vector<int64_t> integers(std::string_view key, int64_t min, int64_t max) const;
   /// A list of strings; empty when absent.

@@ -43,6 +43,16 @@ void hash_sampled(std::span<const std::byte> bytes, DigestBuilder& builder) {
   builder.add(as_text(bytes.last(std::min(kSampleBytes, bytes.size()))));
 }
 
+std::string join_path(const std::string& folder, const std::string& name) {
+  return folder + "/" + name;
+}
+
+Status missing_in_shard(const std::string& path, const std::string& what,
+                        const std::string& index_path, const std::string& tensor) {
+  return not_found(path + what + ": " + index_path + " expects tensor " + quote_name(tensor) +
+                   " in it");
+}
+
 /// weight_map of an index file: tensor name -> shard, checked.
 Expected<std::map<std::string, std::string>> read_weight_map(const std::string& index_path) {
   const Expected<nlohmann::json> index = read_json_file(index_path);
@@ -115,21 +125,17 @@ Status TensorStore::add_shards(const std::string& model_dir, const std::string& 
   if (!weight_map) return weight_map.status();
   std::map<std::string, TensorMap> shards;
   for (const auto& [name, file] : *weight_map) {
-    const std::string path = model_dir + "/" + file;
+    const std::string path = join_path(model_dir, file);
     auto shard = shards.find(file);
     if (shard == shards.end()) {
-      if (!exists(path)) {
-        return not_found(path + ": missing shard: " + index_path + " expects tensor " +
-                         quote_name(name) + " in it");
-      }
+      if (!exists(path)) return missing_in_shard(path, ": missing shard", index_path, name);
       Expected<TensorMap> tensors = map_file(path);
       if (!tensors) return tensors.status();
       shard = shards.emplace(file, std::move(*tensors)).first;
     }
     const auto tensor = shard->second.find(name);
     if (tensor == shard->second.end()) {
-      return failed_precondition(path + ": no tensor " + quote_name(name) + ", which " +
-                                 index_path + " expects in it");
+      return missing_in_shard(path, ": incomplete shard", index_path, name);
     }
     tensors_.emplace(name, std::move(tensor->second));
   }
