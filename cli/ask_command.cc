@@ -96,10 +96,10 @@ void add_ask_command(CLI::App& app, Action& action) {
       ->add_option(
           "--document", options->documents,
           "text files (UTF-8); a file's name without its extension is the document's title "
-          "(required; several, or repeated)")
+          "(several, or repeated)")
       ->type_name("FILE...")
       ->required();
-  command->add_option("QUESTION", options->question, "the question, in quotes (required)");
+  command->add_option("QUESTION", options->question, "the question, in quotes");
   add_engine_options(*command, options->engine, EngineOptionSet::kServing);
   add_sampling_options(*command, options->sampling);
   command->footer(

@@ -101,8 +101,10 @@ void add_demo_command(CLI::App& app, Action& action) {
       ->add_option("--orders", options->orders,
                    "orders of the documents in which each question is asked (default: 3)")
       ->type_name("N")
-      ->check(CLI::Range(1, 1000));
-  command->add_option("--seed", options->seed, "seed of the orders (default: 1)")->type_name("S");
+      ->check(at_least(1));
+  command->add_option("--seed", options->seed, "seed of the orders (default: 1)")
+      ->type_name("S")
+      ->check(is_seed());
   add_engine_options(*command, options->engine, EngineOptionSet::kMeasuring);
   command->callback(
       [options, &action] { action = [options](Interrupt&) { return demo(*options); }; });

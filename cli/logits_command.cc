@@ -58,12 +58,12 @@ void add_logits_command(CLI::App& app, Action& action) {
       ->add_option(
           "--input", options->input,
           "JSON: {\"segments\": [{\"type\": \"document\"|\"text\", \"token_ids\": [...]}]}; "
-          "\"text\" instead of token_ids needs a tokenizer; \"-\" is standard input (required)")
+          "\"text\" instead of token_ids needs a tokenizer; \"-\" is standard input")
       ->type_name("FILE")
       ->required();
   command
       ->add_option("--output", options->output,
-                   "safetensors file with \"logits\", float32 [num_text_tokens, vocab] (required)")
+                   "safetensors file with \"logits\", float32 [num_text_tokens, vocab]")
       ->type_name("FILE")
       ->required();
   add_engine_options(*command, options->engine, EngineOptionSet::kServing);

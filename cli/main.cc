@@ -35,6 +35,18 @@ std::string help_hint(const CLI::App& app) {
   return " (see anyslot --help)";
 }
 
+/// The library would only say that a command is required.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  std::string names;
+  const std::string called = argc < 2 ? "" : argv[1];
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (called == command->get_name()) return {};
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  if (called.empty()) return "no command; start with `anyslot demo`, or use one of " + names;
+  return called[0] == '-' ? "" : "unknown command \"" + called + "\"; use one of " + names;
+}
+
 int run_program(int argc, char** argv) {
   Interrupt interrupt;
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write()
@@ -45,6 +57,7 @@ int run_program(int argc, char** argv) {
       "and reuses it in any slot of any prompt.");
   app.name("anyslot");
   app.set_version_flag("--version", "anyslot " ANYSLOT_VERSION);
+  app.get_formatter()->column_width(34);
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 success, 1 the work failed, 2 the call was wrong.\n"
@@ -56,6 +69,9 @@ int run_program(int argc, char** argv) {
   add_validate_command(app, action);
   add_demo_command(app, action);
   add_doctor_command(app, action);
+  if (const std::string wrong = unknown_command(app, argc, argv); !wrong.empty()) {
+    return report_error(wrong + help_hint(app), kWrongCall);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help and --version

@@ -1,11 +1,17 @@
 #include "options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "sizes.h"
 
@@ -31,16 +37,57 @@ CLI::Option* add_parsed_option(CLI::App& command, const std::string& name, const
       ->type_name(type);
 }
 
-CLI::Validator at_least(int64_t minimum) {
-  return {[minimum](const std::string& text) {
-            int64_t value = 0;
-            if (!CLI::detail::lexical_cast(text, value) || value < minimum) {
-              return fmt::format("\"{}\" is not a whole number of at least {}", text, minimum);
-            }
-            return std::string();
+template <typename T>
+std::optional<T> whole_number(const std::string& text) {
+  T value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+CLI::Validator existing_folder() {
+  return {[](const std::string& path) {
+            std::error_code error;
+            return std::filesystem::is_directory(path, error)
+                       ? std::string()
+                       : fmt::format("there is no folder \"{}\"", path);
           },
           ""};
 }
+
+CLI::Validator one_of(std::vector<std::string> names) {
+  return {[names = std::move(names)](const std::string& text) {
+            return std::find(names.begin(), names.end(), text) != names.end()
+                       ? std::string()
+                       : fmt::format("\"{}\" is not one of {}", text, fmt::join(names, ", "));
+          },
+          ""};
+}
+
+}  // namespace
+
+CLI::Validator at_least(int64_t minimum) {
+  return {[minimum](const std::string& text) {
+            const std::optional<int64_t> value = whole_number<int64_t>(text);
+            if (value && *value >= minimum && *value <= std::numeric_limits<int>::max()) {
+              return std::string();
+            }
+            return fmt::format("\"{}\" is not a whole number from {} to {}", text, minimum,
+                               std::numeric_limits<int>::max());
+          },
+          ""};
+}
+
+CLI::Validator is_seed() {
+  return {[](const std::string& text) {
+            return whole_number<uint64_t>(text)
+                       ? std::string()
+                       : fmt::format("\"{}\" is not a whole number from 0 to 2^64 - 1", text);
+          },
+          ""};
+}
+
+namespace {
 
 CLI::Validator number_where(std::function<bool(double)> fits, const std::string& range) {
   return {[fits, range](const std::string& text) {
@@ -72,7 +119,7 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
       .add_option("--device", config.device,
                   "\"cpu\", or \"reference\": plain scalar code, slow (default: cpu)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"cpu", "reference"}))
+      ->check(one_of({"cpu", "reference"}))
       ->group(kEngineGroup);
   command
       .add_option(
@@ -80,7 +127,12 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
           "the highest instruction set to use: avx2, avx512, avx512_bf16 (default: the best "
           "that the machine has)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"avx2", "avx512", "avx512_bf16"}))
+      ->check(one_of({"avx2", "avx512", "avx512_bf16"}))
+      ->group(kEngineGroup);
+  command
+      .add_flag("--ignore-placement-angles", config.ignore_placement_angles,
+                "a control for experiments: documents keep the angles of position 0 wherever they "
+                "stand, so answers get worse (default: off)")
       ->group(kEngineGroup);
 }
 
@@ -119,11 +171,6 @@ void add_serving_options(CLI::App& command, EngineConfig& config) {
                 "method mepic: compute the first 16 tokens of each document in its place (default: "
                 "off)")
       ->group(kEngineGroup);
-  command
-      .add_flag("--ignore-placement-angles", config.ignore_placement_angles,
-                "a control for experiments: documents keep the angles of position 0 wherever they "
-                "stand, so answers get worse (default: off)")
-      ->group(kEngineGroup);
 }
 
 }  // namespace
@@ -132,10 +179,10 @@ void add_model_option(CLI::App& command, EngineConfig& config) {
   command
       .add_option("--model", config.model_path,
                   "folder of a Hugging Face model: config.json, *.safetensors, tokenizer.json, "
-                  "rag_template.json (required)")
+                  "rag_template.json")
       ->type_name("DIR")
       ->required()
-      ->check(CLI::ExistingDirectory);
+      ->check(existing_folder());
 }
 
 void add_engine_options(CLI::App& command, EngineConfig& config, EngineOptionSet set) {
@@ -176,6 +223,7 @@ void add_sampling_options(CLI::App& command, SamplingParams& sampling) {
                   "seed of the random numbers; an answer depends on it and the request alone "
                   "(default: 0)")
       ->type_name("S")
+      ->check(is_seed())
       ->group(kSamplingGroup);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 
 #include "anyslot/config.h"
 #include "anyslot/request.h"
@@ -15,6 +16,11 @@ enum class EngineOptionSet {
 
 /// Adds the engine's options to a command; parsing writes them to `config`, which must outlive it.
 void add_engine_options(CLI::App& command, EngineConfig& config, EngineOptionSet set);
+
+/// Accepts whole numbers from `minimum` to 2^31 - 1.
+CLI::Validator at_least(int64_t minimum);
+/// Accepts whole numbers of 64 bits.
+CLI::Validator is_seed();
 
 /// Adds --model DIR, required.
 void add_model_option(CLI::App& command, EngineConfig& config);

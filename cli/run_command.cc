@@ -80,7 +80,7 @@ void add_run_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<RunOptions>();
   command
       ->add_option("--input", options->input,
-                   "JSON lines, one request each; \"-\" is standard input (required)")
+                   "JSON lines, one request each; \"-\" is standard input")
       ->type_name("FILE")
       ->required();
   command
@@ -94,7 +94,7 @@ void add_run_command(CLI::App& app, Action& action) {
                    "requests in the engine at once; 1 makes the timings speak of one request "
                    "(default: 1)")
       ->type_name("N")
-      ->check(CLI::Range(1, 4096));
+      ->check(at_least(1));
   add_engine_options(*command, options->engine, EngineOptionSet::kServing);
   add_sampling_options(*command, options->sampling);
   command->footer(

@@ -164,7 +164,7 @@ void add_validate_command(CLI::App& app, Action& action) {
       ->add_option("--max-tokens", options->max_tokens,
                    "tokens to generate per answer, at most (default: 32)")
       ->type_name("N")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(at_least(1));
   add_engine_options(*command, options->engine, EngineOptionSet::kMeasuring);
   command->footer(
       "Everything runs in float32. Each question is answered with its documents inlined as text, "
