@@ -1,0 +1,270 @@
+#include "backend/cpu/attention_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace anyslot::cpu {
+
+namespace {
+
+/// Blocks whose pointers are listed at a time.
+constexpr int kRunBlocks = 64;
+
+/// Hands out consecutive, aligned pieces of one memory; without memory it only counts.
+class Carver {
+ public:
+  explicit Carver(std::byte* data) : data_(data) {}
+
+  template <typename T>
+  T* take(int64_t count) {
+    std::byte* piece = data_ == nullptr ? nullptr : data_ + bytes_;
+    bytes_ += (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return reinterpret_cast<T*>(piece);
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_;
+  size_t bytes_ = 0;
+};
+
+int64_t distance_of_row(const AttentionCall& call, const WorkItem& item, const Range& range,
+                        int r) {
+  const int64_t position = call.step.rows[call.plan.rows[item.row_begin + r]].position;
+  const int64_t start = range.starts < 0 ? call.step.placements[range.placement].start
+                                         : call.plan.starts[range.starts + r];
+  return position - start;
+}
+
+bool is_raw(const AttentionCall& call, const Range& range) {
+  return call.step.placements[range.placement].span.key_form == KeyForm::kRaw;
+}
+
+int group_of(const AttentionSpec& spec) { return spec.num_heads / spec.num_kv_heads; }
+
+}  // namespace
+
+struct AttentionRunner::Worker {
+  HostMemory memory;
+  AttentionTile tile;
+  float* cosine = nullptr;  // [num_pairs]
+  float* sine = nullptr;
+  std::byte* turned_keys = nullptr;  // kTileBlocks blocks of raw keys, turned
+  bool has_raw_query = false;        // tile.queries are turned by the rows' own positions
+  std::vector<int64_t> begins;       // per row: tokens of the range at hand that it sees
+  std::vector<int64_t> ends;
+  std::vector<int32_t> run_begins;  // the same, from the first token of a run of blocks
+  std::vector<int32_t> run_ends;
+  const std::byte* keys[kRunBlocks];
+  const std::byte* values[kRunBlocks];
+  std::vector<const float*> partials;
+
+  /// Lays out memory for `rows` query rows.
+  size_t lay_out(std::byte* data, const AttentionCall& call, int rows) {
+    const int group = group_of(call.spec);
+    const int head_dim = call.spec.head_dim;
+    const int64_t heads = int64_t{rows} * group;
+    Carver carver(data);
+    tile.group = group;
+    tile.head_dim = head_dim;
+    tile.queries = carver.take<float>(heads * head_dim);
+    tile.outputs = carver.take<float>(heads * head_dim);
+    tile.maxima = carver.take<float>(heads);
+    tile.sums = carver.take<float>(heads * kMaxLanes);
+    tile.begins = carver.take<int32_t>(heads);
+    tile.ends = carver.take<int32_t>(heads);
+    cosine = carver.take<float>(call.spec.rope->num_pairs());
+    sine = carver.take<float>(call.spec.rope->num_pairs());
+    turned_keys =
+        carver.take<std::byte>(static_cast<int64_t>(call.storage.head_bytes() * kTileBlocks));
+    return carver.bytes();
+  }
+};
+
+AttentionRunner::AttentionRunner(const KernelTable& kernels, ThreadPool& threads)
+    : kernels_(kernels), threads_(threads) {
+  for (int w = 0; w < threads.num_threads(); ++w) workers_.push_back(std::make_unique<Worker>());
+}
+
+AttentionRunner::~AttentionRunner() = default;
+
+Status AttentionRunner::run(const AttentionCall& call) {
+  kv_ = call.storage.shape().dtype == DType::kFloat32 ? kernels_.float32_kv : kernels_.bfloat16_kv;
+  if (Status status = reserve(call); !status) return status;
+  make_token_turns(call);
+  const AttentionPlan& plan = call.plan;
+  const int num_kv_heads = call.spec.num_kv_heads;
+  const auto run_task = [&](int64_t task, int worker) {
+    run_item(call, plan.items[task / num_kv_heads], static_cast<int>(task % num_kv_heads),
+             *workers_[worker]);
+  };
+  threads_.parallel_for(static_cast<int64_t>(plan.items.size()) * num_kv_heads,
+                        [&run_task](int64_t task, int worker) { run_task(task, worker); });
+  const auto run_merge = [&](int64_t task, int worker) {
+    merge(call, plan.merges[task / num_kv_heads], static_cast<int>(task % num_kv_heads),
+          *workers_[worker]);
+  };
+  threads_.parallel_for(static_cast<int64_t>(plan.merges.size()) * num_kv_heads,
+                        [&run_merge](int64_t task, int worker) { run_merge(task, worker); });
+  return {};
+}
+
+Status AttentionRunner::reserve(const AttentionCall& call) {
+  int most_rows = 0;
+  for (const WorkItem& item : call.plan.items) {
+    most_rows = std::max(most_rows, item.row_end - item.row_begin);
+  }
+  for (const auto& worker : workers_) {
+    const size_t bytes = worker->lay_out(nullptr, call, most_rows);
+    if (worker->memory.size_bytes() < bytes) {
+      Expected<HostMemory> memory = HostMemory::allocate(bytes, "a tile of attention");
+      if (!memory) return memory.status();
+      worker->memory = std::move(*memory);
+    }
+    worker->lay_out(worker->memory.data(), call, most_rows);
+    worker->begins.resize(most_rows);
+    worker->ends.resize(most_rows);
+    worker->run_begins.resize(most_rows);
+    worker->run_ends.resize(most_rows);
+  }
+  const size_t partial_bytes = static_cast<size_t>(call.plan.num_partials) * call.spec.num_heads *
+                               (call.spec.head_dim + 2) * sizeof(float);
+  if (partials_.size_bytes() < partial_bytes) {
+    Expected<HostMemory> memory =
+        HostMemory::allocate(partial_bytes, "partial results of attention");
+    if (!memory) return memory.status();
+    partials_ = std::move(*memory);
+  }
+  return {};
+}
+
+/// Cosines and sines of the tokens of a block, for raw keys.
+void AttentionRunner::make_token_turns(const AttentionCall& call) {
+  const bool needed = std::ranges::any_of(call.plan.ranges,
+                                          [&](const Range& range) { return is_raw(call, range); });
+  if (!needed) return;
+  const int pairs = call.spec.rope->num_pairs();
+  token_turns_.resize(size_t{2} * pairs * kBlockSize);
+  float* cosine = workers_[0]->cosine;
+  float* sine = workers_[0]->sine;
+  for (int token = 0; token < kBlockSize; ++token) {
+    call.spec.rope->cos_sin(token, cosine, sine);
+    for (int j = 0; j < pairs; ++j) {
+      token_turns_[j * kBlockSize + token] = cosine[j];
+      token_turns_[(pairs + j) * kBlockSize + token] = sine[j];
+    }
+  }
+}
+
+void AttentionRunner::run_item(const AttentionCall& call, const WorkItem& item, int kv_head,
+                               Worker& worker) {
+  worker.tile.num_rows = item.row_end - item.row_begin;
+  worker.has_raw_query = false;
+  kv_->reset(worker.tile);
+  for (int32_t r = item.range_begin; r < item.range_end; ++r) {
+    const Range& range = call.plan.ranges[r];
+    begin_range(call, item, range, kv_head, worker);
+    run_range(call, range, kv_head, worker);
+  }
+  store(call, item, kv_head, worker);
+}
+
+/// Finds what each row sees of the range, and turns Q as it meets the range's keys.
+void AttentionRunner::begin_range(const AttentionCall& call, const WorkItem& item,
+                                  const Range& range, int kv_head, Worker& worker) {
+  const AttentionSpec& spec = call.spec;
+  const RopeTable& rope = *spec.rope;
+  const SpanView& span = call.step.placements[range.placement].span;
+  const bool raw = is_raw(call, range);
+  const Turn turn{worker.cosine, worker.sine, rope.num_pairs()};
+  const auto turned_scale = static_cast<float>(spec.scale * rope.parameters().attention_factor);
+  const int64_t head = int64_t{kv_head} * worker.tile.group * spec.head_dim;
+  for (int r = 0; r < worker.tile.num_rows; ++r) {
+    const int64_t distance = distance_of_row(call, item, range, r);
+    worker.begins[r] =
+        spec.window > 0 ? std::max(range.begin, distance - spec.window + 1) : range.begin;
+    worker.ends[r] = std::min(range.end, distance + 1);
+    if (raw && worker.has_raw_query) continue;
+    const int64_t position = call.step.rows[call.plan.rows[item.row_begin + r]].position;
+    rope.cos_sin(raw ? position : distance + span.first_angle, worker.cosine, worker.sine);
+    const float* query = call.q.row_as<float>(call.plan.output_rows[item.row_begin + r]) + head;
+    kv_->set_query(worker.tile, r, query, turn, spec.scale, turned_scale);
+  }
+  worker.has_raw_query = raw;
+}
+
+void AttentionRunner::run_range(const AttentionCall& call, const Range& range, int kv_head,
+                                Worker& worker) {
+  const Placement& placement = call.step.placements[range.placement];
+  const bool raw = is_raw(call, range);
+  const int pairs = call.spec.rope->num_pairs();
+  const int64_t end_block = blocks_for(range.end);
+  const int most_blocks = raw ? kTileBlocks : kRunBlocks;
+  for (int64_t first = range.begin / kBlockSize; first < end_block; first += most_blocks) {
+    const int count = static_cast<int>(std::min<int64_t>(most_blocks, end_block - first));
+    for (int b = 0; b < count; ++b) {
+      const BlockId block = placement.span.blocks[first + b];
+      worker.keys[b] = call.storage.head(call.layer, block, KvPart::kKey, kv_head);
+      worker.values[b] = call.storage.head(call.layer, block, KvPart::kValue, kv_head);
+      if (!raw) continue;
+      call.spec.rope->cos_sin(placement.start + (first + b) * kBlockSize, worker.cosine,
+                              worker.sine);
+      std::byte* turned = worker.turned_keys + b * call.storage.head_bytes();
+      kv_->turn_block_by_token(worker.keys[b], turned, call.spec.head_dim,
+                               {worker.cosine, worker.sine, pairs}, token_turns_.data(),
+                               token_turns_.data() + pairs * kBlockSize);
+      worker.keys[b] = turned;
+    }
+    attend(first * kBlockSize, count, worker);
+  }
+}
+
+/// Attends to the blocks that the worker lists.
+void AttentionRunner::attend(int64_t first_token, int num_blocks, Worker& worker) {
+  const int64_t num_tokens = int64_t{num_blocks} * kBlockSize;
+  for (int r = 0; r < worker.tile.num_rows; ++r) {
+    const auto from_first = [&](int64_t token) {
+      return static_cast<int32_t>(std::clamp<int64_t>(token - first_token, 0, num_tokens));
+    };
+    worker.run_begins[r] = from_first(worker.begins[r]);
+    worker.run_ends[r] = from_first(worker.ends[r]);
+  }
+  kv_->attend(worker.tile, {worker.keys, worker.values, num_blocks, worker.run_begins.data(),
+                            worker.run_ends.data()});
+}
+
+void AttentionRunner::store(const AttentionCall& call, const WorkItem& item, int kv_head,
+                            Worker& worker) {
+  const int64_t group = worker.tile.group;
+  const int64_t head_dim = worker.tile.head_dim;
+  for (int r = 0; r < worker.tile.num_rows; ++r) {
+    if (item.partial < 0) {
+      std::byte* row = call.out.row(call.plan.output_rows[item.row_begin + r]);
+      kv_->store_output(worker.tile, r, call.out.dtype,
+                        row + kv_head * group * head_dim * dtype_size(call.out.dtype));
+    } else {
+      const int64_t head = (int64_t{item.partial} + r) * call.spec.num_heads + kv_head * group;
+      auto* partials = reinterpret_cast<float*>(partials_.data());
+      kv_->store_partial(worker.tile, r, partials + head * (head_dim + 2));
+    }
+  }
+}
+
+void AttentionRunner::merge(const AttentionCall& call, const Merge& order, int kv_head,
+                            Worker& worker) {
+  const int64_t group = group_of(call.spec);
+  const int head_dim = call.spec.head_dim;
+  const auto* partials = reinterpret_cast<const float*>(partials_.data());
+  for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    worker.partials.clear();
+    for (int32_t s = order.slot_begin; s < order.slot_end; ++s) {
+      const int64_t place = int64_t{call.plan.slots[s]} * call.spec.num_heads + head;
+      worker.partials.push_back(partials + place * (head_dim + 2));
+    }
+    kernels_.merge_partials(
+        worker.partials.data(), static_cast<int>(worker.partials.size()), head_dim, call.out.dtype,
+        call.out.row(order.output_row) + head * head_dim * dtype_size(call.out.dtype));
+  }
+}
+
+}  // namespace anyslot::cpu

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "anyslot/status.h"
+#include "backend/attention_plan.h"
+#include "backend/cpu/cpu_kv_storage.h"
+#include "backend/cpu/host_memory.h"
+#include "backend/cpu/kernels.h"
+#include "backend/ops.h"
+#include "base/tensor_view.h"
+#include "base/thread_pool.h"
+
+namespace anyslot::cpu {
+
+/// One layer's attention: what to attend to, and how it is cut into work.
+struct AttentionCall {
+  const CpuKvStorage& storage;
+  int layer;
+  const AttentionSpec& spec;
+  const StepPlan& step;
+  const AttentionPlan& plan;
+  const TensorView& q;    // float32 [n, num_heads * head_dim]
+  const TensorView& out;  // float32 or bfloat16, same shape
+};
+
+/// Runs attention plans: one task per work item and kv head, then the merges.
+class AttentionRunner {
+ public:
+  /// Both must outlive it.
+  AttentionRunner(const KernelTable& kernels, ThreadPool& threads);
+  ~AttentionRunner();
+
+  /// Fails with kResourceExhausted only.
+  Status run(const AttentionCall& call);
+
+ private:
+  struct Worker;
+
+  Status reserve(const AttentionCall& call);
+  void make_token_turns(const AttentionCall& call);
+  void run_item(const AttentionCall& call, const WorkItem& item, int kv_head, Worker& worker);
+  void begin_range(const AttentionCall& call, const WorkItem& item, const Range& range, int kv_head,
+                   Worker& worker);
+  void run_range(const AttentionCall& call, const Range& range, int kv_head, Worker& worker);
+  void attend(int64_t first_token, int num_blocks, Worker& worker);
+  void store(const AttentionCall& call, const WorkItem& item, int kv_head, Worker& worker);
+  void merge(const AttentionCall& call, const Merge& order, int kv_head, Worker& worker);
+
+  const KernelTable& kernels_;
+  ThreadPool& threads_;
+  const KvKernels* kv_ = nullptr;  // of the call at hand
+  std::vector<std::unique_ptr<Worker>> workers_;
+  HostMemory partials_;             // float32 [num_partials, num_heads, head_dim + 2]
+  std::vector<float> token_turns_;  // cosines, then sines: [2, num_pairs, 16 tokens]
+};
+
+}  // namespace anyslot::cpu

@@ -1,0 +1,384 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "backend/attention_plan.h"
+#include "backend/cpu/attention_runner.h"
+#include "backend/cpu/cpu_features.h"
+#include "backend/cpu/cpu_kv_storage.h"
+#include "backend/cpu/host_memory.h"
+#include "backend/cpu/kernel_list.h"
+#include "backend/cpu/kv_ops.h"
+#include "backend/cpu/linear.h"
+#include "backend/ops.h"
+#include "base/thread_pool.h"
+
+namespace anyslot {
+
+namespace cpu {
+namespace {
+
+class CpuBuffer : public DeviceBuffer {
+ public:
+  explicit CpuBuffer(HostMemory memory) : memory_(std::move(memory)) {}
+  void* data() override { return memory_.data(); }
+  size_t size_bytes() const override { return memory_.size_bytes(); }
+
+ private:
+  HostMemory memory_;
+};
+
+/// The work plans of one window.
+struct WindowPlans {
+  int64_t window = 0;
+  AttentionPlan all;
+  AttentionPlan sampled;
+};
+
+class CpuBackend : public Backend {
+ public:
+  CpuBackend(const KernelTable& kernels, const BackendOptions& options)
+      : kernels_(kernels),
+        dtype_(options.dtype),
+        threads_(options.num_threads),
+        attention_(kernels, threads_),
+        kv_writer_(kernels, threads_) {}
+
+  Status open_products();
+
+  std::string_view name() const override { return "cpu"; }
+  std::string description() const override;
+  DType activation_dtype() const override { return dtype_; }
+
+  Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) override;
+  Expected<std::unique_ptr<LinearWeight>> load_linear(std::span<const TensorView> parts) override;
+  Expected<std::unique_ptr<KvStorage>> create_kv_storage(const KvShape& shape) override;
+  Status begin_step(const StepPlan& plan, std::span<const int64_t> windows) override;
+  Status end_step() override;
+  Status copy_blocks(KvStorage& storage, std::span<const BlockCopy> copies,
+                     std::span<const RopeTable* const> rope) override;
+  Status embed(const TensorView& table, const TensorView& out) override;
+  Status rms_norm(const TensorView& x, const float* weight, float epsilon,
+                  const TensorView& out) override;
+  Status linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
+                bool accumulate) override;
+  Status write_kv(KvStorage& storage, int layer, const AttentionSpec& spec, const TensorView& k,
+                  const TensorView& v) override;
+  Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec, RowSet rows,
+                   const TensorView& q, const TensorView& out) override;
+  Status gated_silu(const TensorView& gate_up, const TensorView& out) override;
+  Status gather_sampled(const TensorView& x, const TensorView& out) override;
+  Status download(const TensorView& x, std::span<float> out) override;
+
+ private:
+  int64_t num_rows() const { return static_cast<int64_t>(all_rows_.size()); }
+  int64_t num_sampled() const { return static_cast<int64_t>(sampled_rows_.size()); }
+  Status check_step() const;
+  AttentionPlanOptions plan_options() const;
+  template <typename RowFunction>
+  void for_rows(int64_t rows, int64_t cols, const RowFunction& function);
+
+  const KernelTable& kernels_;
+  DType dtype_;
+  ThreadPool threads_;
+  std::unique_ptr<LinearRunner> products_;
+  AttentionRunner attention_;
+  KvWriter kv_writer_;
+  int num_kv_heads_ = 1;  // of the latest KV storage
+
+  const StepPlan* step_ = nullptr;
+  std::vector<int32_t> all_rows_;
+  std::vector<int32_t> sampled_rows_;
+  AttentionPlanner planner_;
+  std::vector<WindowPlans> plans_;  // the first num_windows_ are in use
+  size_t num_windows_ = 0;
+};
+
+Status check_tensor(const char* name, const TensorView& x, int64_t rows, int64_t cols,
+                    DType dtype) {
+  const auto text = [](int64_t r, int64_t c, DType type) {
+    return std::to_string(r) + " x " + std::to_string(c) + " of " + std::string(dtype_name(type));
+  };
+  if (x.rows == rows && x.cols == cols && x.dtype == dtype) return {};
+  return invalid_argument(std::string(name) + " is " + text(x.rows, x.cols, x.dtype) +
+                          ", must be " + text(rows, cols, dtype));
+}
+
+Status check_spec(const AttentionSpec& spec, const KvShape& shape, int layer) {
+  if (layer < 0 || layer >= shape.num_layers) {
+    return invalid_argument("layer " + std::to_string(layer) + " of a storage of " +
+                            std::to_string(shape.num_layers) + " layers");
+  }
+  if (spec.num_kv_heads != shape.num_kv_heads || spec.head_dim != shape.head_dim) {
+    return invalid_argument("heads of the layer and of the KV storage differ");
+  }
+  if (spec.num_heads % spec.num_kv_heads != 0) {
+    return invalid_argument("num_heads must be a multiple of num_kv_heads");
+  }
+  if (2 * spec.rope->num_pairs() > spec.head_dim) {
+    return invalid_argument("the rotary dimension exceeds head_dim");
+  }
+  return {};
+}
+
+Status CpuBackend::open_products() {
+  const bool multiplies_bfloat16 = dtype_ == DType::kBFloat16 &&
+                                   kernels_.name == std::string_view("avx512_bf16") &&
+                                   onednn_has_bfloat16();
+  const ProductTypes types{dtype_, multiplies_bfloat16 ? DType::kBFloat16 : DType::kFloat32};
+  Expected<std::unique_ptr<LinearRunner>> products =
+      LinearRunner::create(kernels_, threads_, types);
+  if (!products) return products.status();
+  products_ = std::move(*products);
+  return {};
+}
+
+std::string CpuBackend::description() const {
+  const int num_threads = threads_.num_threads();
+  return "cpu: " + std::string(kernels_.name) + " kernels, oneDNN " + onednn_version() + ", " +
+         std::to_string(num_threads) + (num_threads == 1 ? " thread" : " threads");
+}
+
+Status CpuBackend::check_step() const {
+  return step_ != nullptr ? Status() : invalid_argument("no step: begin_step comes first");
+}
+
+/// Calls function(row) for all rows, on several threads when that is worth waking them.
+template <typename RowFunction>
+void CpuBackend::for_rows(int64_t rows, int64_t cols, const RowFunction& function) {
+  constexpr int64_t kElementsOfTask = 8192;
+  const int64_t rows_of_task = std::max<int64_t>(1, kElementsOfTask / std::max<int64_t>(1, cols));
+  const auto run_task = [&](int64_t task) {
+    const int64_t end = std::min(rows, (task + 1) * rows_of_task);
+    for (int64_t r = task * rows_of_task; r < end; ++r) function(r);
+  };
+  threads_.parallel_for((rows + rows_of_task - 1) / rows_of_task,
+                        [&run_task](int64_t task, int) { run_task(task); });
+}
+
+Expected<std::unique_ptr<DeviceBuffer>> CpuBackend::allocate(size_t bytes) {
+  Expected<HostMemory> memory = HostMemory::allocate(bytes, "a buffer");
+  if (!memory) return memory.status();
+  return std::unique_ptr<DeviceBuffer>(std::make_unique<CpuBuffer>(std::move(*memory)));
+}
+
+Expected<std::unique_ptr<LinearWeight>> CpuBackend::load_linear(std::span<const TensorView> parts) {
+  return products_->load(parts);
+}
+
+Expected<std::unique_ptr<KvStorage>> CpuBackend::create_kv_storage(const KvShape& shape) {
+  Expected<std::unique_ptr<CpuKvStorage>> storage = CpuKvStorage::create(shape);
+  if (!storage) return storage.status();
+  num_kv_heads_ = shape.num_kv_heads;
+  return std::unique_ptr<KvStorage>(std::move(*storage));
+}
+
+/// A task is a work item for one kv head; a few tasks per thread even out what they cost.
+AttentionPlanOptions CpuBackend::plan_options() const {
+  constexpr int kTasksOfThread = 4;
+  AttentionPlanOptions options;
+  options.tile_rows = 16;
+  options.target_items =
+      (kTasksOfThread * threads_.num_threads() + num_kv_heads_ - 1) / num_kv_heads_;
+  return options;
+}
+
+Status CpuBackend::begin_step(const StepPlan& plan, std::span<const int64_t> windows) {
+  step_ = &plan;
+  all_rows_.clear();
+  sampled_rows_.clear();
+  for (size_t r = 0; r < plan.rows.size(); ++r) {
+    all_rows_.push_back(static_cast<int32_t>(r));
+    if (plan.rows[r].sample) sampled_rows_.push_back(static_cast<int32_t>(r));
+  }
+  num_windows_ = windows.size();
+  if (plans_.size() < num_windows_) plans_.resize(num_windows_);
+  const bool all_are_sampled = sampled_rows_.size() == all_rows_.size();
+  for (size_t w = 0; w < num_windows_; ++w) {
+    WindowPlans& plans = plans_[w];
+    plans.window = windows[w];
+    planner_.plan(plan, all_rows_, windows[w], plan_options(), plans.all);
+    if (!all_are_sampled) {
+      planner_.plan(plan, sampled_rows_, windows[w], plan_options(), plans.sampled);
+    }
+  }
+  threads_.begin_step();
+  return {};
+}
+
+Status CpuBackend::end_step() {
+  threads_.end_step();
+  step_ = nullptr;
+  return {};
+}
+
+Status CpuBackend::copy_blocks(KvStorage& storage, std::span<const BlockCopy> copies,
+                               std::span<const RopeTable* const> rope) {
+  const KvShape& shape = storage.shape();
+  if (static_cast<int>(rope.size()) != shape.num_layers) {
+    return invalid_argument("copy_blocks needs one rope table per layer");
+  }
+  for (const RopeTable* table : rope) {
+    if (2 * table->num_pairs() > shape.head_dim) {
+      return invalid_argument("the rotary dimension exceeds head_dim");
+    }
+  }
+  for (const BlockCopy& copy : copies) {
+    if (std::min(copy.src, copy.dst) < 0 || std::max(copy.src, copy.dst) >= shape.num_blocks) {
+      return invalid_argument("a copy from block " + std::to_string(copy.src) + " to block " +
+                              std::to_string(copy.dst) + " leaves the pool of " +
+                              std::to_string(shape.num_blocks) + " blocks");
+    }
+  }
+  if (!copies.empty()) kv_writer_.copy(static_cast<CpuKvStorage&>(storage), copies, rope);
+  return {};
+}
+
+Status CpuBackend::embed(const TensorView& table, const TensorView& out) {
+  if (Status status = check_step(); !status) return status;
+  if (Status status = check_tensor("out", out, num_rows(), table.cols, DType::kFloat32); !status) {
+    return status;
+  }
+  for (const Row& row : step_->rows) {
+    if (row.token_id < 0 || row.token_id >= table.rows) {
+      return invalid_argument("token id " + std::to_string(row.token_id) + " is outside of the " +
+                              std::to_string(table.rows) + " rows of the embedding");
+    }
+  }
+  for_rows(out.rows, out.cols, [&](int64_t r) {
+    const int64_t token = step_->rows[r].token_id;
+    auto* to = out.row_as<float>(r);
+    switch (table.dtype) {
+      case DType::kFloat32:
+        std::memcpy(to, table.row(token), table.row_bytes());
+        break;
+      case DType::kBFloat16:
+        kernels_.widen(table.row_as<bf16_t>(token), to, table.cols);
+        break;
+      case DType::kFloat16:
+        for (int64_t c = 0; c < table.cols; ++c) {
+          to[c] = fp16_to_float(table.row_as<uint16_t>(token)[c]);
+        }
+        break;
+    }
+  });
+  return {};
+}
+
+Status CpuBackend::rms_norm(const TensorView& x, const float* weight, float epsilon,
+                            const TensorView& out) {
+  if (Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32); !status) return status;
+  if (Status status = check_tensor("out", out, x.rows, x.cols, dtype_); !status) return status;
+  for_rows(x.rows, x.cols, [&](int64_t r) {
+    kernels_.rms_norm(x.row_as<float>(r), weight, epsilon, x.cols, dtype_, out.row(r));
+  });
+  return {};
+}
+
+Status CpuBackend::linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
+                          bool accumulate) {
+  if (Status status = check_tensor("x", x, x.rows, weight.in_features(), dtype_); !status) {
+    return status;
+  }
+  if (Status status = check_tensor("out", out, x.rows, weight.out_features(), DType::kFloat32);
+      !status) {
+    return status;
+  }
+  return products_->run(static_cast<const PackedWeight&>(weight), x, out, accumulate);
+}
+
+Status CpuBackend::write_kv(KvStorage& storage, int layer, const AttentionSpec& spec,
+                            const TensorView& k, const TensorView& v) {
+  if (Status status = check_step(); !status) return status;
+  if (Status status = check_spec(spec, storage.shape(), layer); !status) return status;
+  const int64_t cols = int64_t{spec.num_kv_heads} * spec.head_dim;
+  if (Status status = check_tensor("k", k, num_rows(), cols, DType::kFloat32); !status) {
+    return status;
+  }
+  if (Status status = check_tensor("v", v, num_rows(), cols, DType::kFloat32); !status) {
+    return status;
+  }
+  const int64_t num_slots = storage.shape().num_blocks * kBlockSize;
+  for (const Row& row : step_->rows) {
+    if (row.write_slot < 0 || row.write_slot >= num_slots) {
+      return invalid_argument("slot " + std::to_string(row.write_slot) + " is outside of the " +
+                              std::to_string(num_slots) + " slots of the KV pool");
+    }
+  }
+  kv_writer_.write(static_cast<CpuKvStorage&>(storage), layer, spec, step_->rows, k, v);
+  return {};
+}
+
+Status CpuBackend::attention(const KvStorage& storage, int layer, const AttentionSpec& spec,
+                             RowSet rows, const TensorView& q, const TensorView& out) {
+  if (Status status = check_step(); !status) return status;
+  if (Status status = check_spec(spec, storage.shape(), layer); !status) return status;
+  const int64_t num = rows == RowSet::kAll ? num_rows() : num_sampled();
+  const int64_t cols = int64_t{spec.num_heads} * spec.head_dim;
+  if (Status status = check_tensor("q", q, num, cols, DType::kFloat32); !status) return status;
+  if (Status status = check_tensor("out", out, num, cols, dtype_); !status) return status;
+  for (size_t w = 0; w < num_windows_; ++w) {
+    if (plans_[w].window != spec.window) continue;
+    const bool all = rows == RowSet::kAll || num_sampled() == num_rows();
+    return attention_.run({static_cast<const CpuKvStorage&>(storage), layer, spec, *step_,
+                           all ? plans_[w].all : plans_[w].sampled, q, out});
+  }
+  return invalid_argument("window " + std::to_string(spec.window) +
+                          " was not announced to begin_step");
+}
+
+Status CpuBackend::gated_silu(const TensorView& gate_up, const TensorView& out) {
+  if (Status status = check_tensor("gate_up", gate_up, out.rows, 2 * out.cols, DType::kFloat32);
+      !status) {
+    return status;
+  }
+  if (Status status = check_tensor("out", out, out.rows, out.cols, dtype_); !status) return status;
+  for_rows(out.rows, out.cols, [&](int64_t r) {
+    const auto* gate = gate_up.row_as<float>(r);
+    kernels_.gated_silu(gate, gate + out.cols, out.cols, dtype_, out.row(r));
+  });
+  return {};
+}
+
+Status CpuBackend::gather_sampled(const TensorView& x, const TensorView& out) {
+  if (Status status = check_step(); !status) return status;
+  if (Status status = check_tensor("x", x, num_rows(), x.cols, DType::kFloat32); !status) {
+    return status;
+  }
+  if (Status status = check_tensor("out", out, num_sampled(), x.cols, DType::kFloat32); !status) {
+    return status;
+  }
+  for_rows(out.rows, out.cols,
+           [&](int64_t r) { std::memcpy(out.row(r), x.row(sampled_rows_[r]), x.row_bytes()); });
+  return {};
+}
+
+Status CpuBackend::download(const TensorView& x, std::span<float> out) {
+  if (Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32); !status) return status;
+  if (static_cast<int64_t>(out.size()) != x.rows * x.cols) {
+    return invalid_argument("download: the destination has " + std::to_string(out.size()) +
+                            " elements, must have " + std::to_string(x.rows * x.cols));
+  }
+  for_rows(x.rows, x.cols,
+           [&](int64_t r) { std::memcpy(out.data() + r * x.cols, x.row(r), x.row_bytes()); });
+  return {};
+}
+
+}  // namespace
+}  // namespace cpu
+
+Expected<std::unique_ptr<Backend>> create_cpu_backend(const BackendOptions& options) {
+  if (options.dtype == DType::kFloat16) {
+    return invalid_argument("the CPU backend computes in bfloat16 or float32, not in float16");
+  }
+  const Expected<const cpu::KernelTable*> kernels =
+      cpu::choose_kernels(options.max_isa, cpu::detect_cpu_features());
+  if (!kernels) return kernels.status();
+  cpu::limit_onednn(options.max_isa);
+  auto backend = std::make_unique<cpu::CpuBackend>(**kernels, options);
+  if (Status status = backend->open_products(); !status) return status;
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+}  // namespace anyslot

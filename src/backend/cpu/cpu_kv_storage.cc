@@ -1,0 +1,116 @@
+#include "backend/cpu/cpu_kv_storage.h"
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "backend/cpu/kernels.h"
+
+namespace anyslot::cpu {
+
+namespace {
+
+static_assert(kBlockTokens == kBlockSize);
+
+/// Calls visit(canonical offset, packed offset), in bytes, for each element of one head.
+template <typename Visit>
+void visit_elements(KvPart part, const KvShape& shape, const Visit& visit) {
+  const auto element_bytes = static_cast<int>(dtype_size(shape.dtype));
+  const int pack = 4 / element_bytes;
+  const int head_dim = shape.head_dim;
+  for (int token = 0; token < kBlockSize; ++token) {
+    for (int d = 0; d < head_dim; ++d) {
+      const int packed = part == KvPart::kKey
+                             ? d / pack * kBlockSize * pack + token * pack + d % pack
+                             : token / pack * head_dim * pack + d * pack + token % pack;
+      visit((token * head_dim + d) * element_bytes, packed * element_bytes);
+    }
+  }
+}
+
+Status check_shape(const KvShape& shape) {
+  if (shape.num_layers <= 0 || shape.num_kv_heads <= 0 || shape.head_dim <= 0 ||
+      shape.num_blocks < 0) {
+    return invalid_argument("a KV storage needs layers, heads and a head_dim");
+  }
+  if (shape.dtype == DType::kFloat16) {
+    return failed_precondition(
+        "KV of float16 is not served by the CPU backend: use bfloat16 or float32");
+  }
+  if (shape.head_dim % 16 != 0 || shape.head_dim > kMaxHeadDim) {
+    return failed_precondition("no CPU attention kernel serves head_dim " +
+                               std::to_string(shape.head_dim) +
+                               ": it must be a multiple of 16 up to " +
+                               std::to_string(kMaxHeadDim) + "; use the device 'reference'");
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<CpuKvStorage>> CpuKvStorage::create(const KvShape& shape) {
+  if (Status status = check_shape(shape); !status) return status;
+  const size_t block_bytes = shape.block_bytes();
+  if (static_cast<size_t>(shape.num_blocks) > std::numeric_limits<ptrdiff_t>::max() / block_bytes) {
+    return resource_exhausted("no memory for " + std::to_string(shape.num_blocks) +
+                              " KV blocks of " + std::to_string(block_bytes) + " bytes");
+  }
+  Expected<HostMemory> memory =
+      HostMemory::allocate(block_bytes * static_cast<size_t>(shape.num_blocks), "the KV pool");
+  if (!memory) return memory.status();
+  return std::unique_ptr<CpuKvStorage>(new CpuKvStorage(shape, std::move(*memory)));
+}
+
+CpuKvStorage::CpuKvStorage(const KvShape& shape, HostMemory memory)
+    : KvStorage(shape),
+      memory_(std::move(memory)),
+      head_bytes_(size_t{kBlockSize} * shape.head_dim * dtype_size(shape.dtype)) {}
+
+Status CpuKvStorage::export_block(BlockId block, std::span<std::byte> bytes) const {
+  if (Status status = check_transfer(block, bytes.size()); !status) return status;
+  const size_t element_bytes = dtype_size(shape().dtype);
+  std::byte* out = bytes.data();
+  for (int layer = 0; layer < shape().num_layers; ++layer) {
+    for (const KvPart part : {KvPart::kKey, KvPart::kValue}) {
+      for (int h = 0; h < shape().num_kv_heads; ++h, out += head_bytes_) {
+        const std::byte* packed = head(layer, block, part, h);
+        visit_elements(part, shape(), [&](int canonical_offset, int packed_offset) {
+          std::memcpy(out + canonical_offset, packed + packed_offset, element_bytes);
+        });
+      }
+    }
+  }
+  return {};
+}
+
+Status CpuKvStorage::import_block(BlockId block, std::span<const std::byte> bytes) {
+  if (Status status = check_transfer(block, bytes.size()); !status) return status;
+  const size_t element_bytes = dtype_size(shape().dtype);
+  const std::byte* in = bytes.data();
+  for (int layer = 0; layer < shape().num_layers; ++layer) {
+    for (const KvPart part : {KvPart::kKey, KvPart::kValue}) {
+      for (int h = 0; h < shape().num_kv_heads; ++h, in += head_bytes_) {
+        std::byte* packed = head(layer, block, part, h);
+        visit_elements(part, shape(), [&](int canonical_offset, int packed_offset) {
+          std::memcpy(packed + packed_offset, in + canonical_offset, element_bytes);
+        });
+      }
+    }
+  }
+  return {};
+}
+
+Status CpuKvStorage::check_transfer(BlockId block, size_t num_bytes) const {
+  if (block < 0 || block >= shape().num_blocks) {
+    return invalid_argument("block " + std::to_string(block) + " is outside of the pool of " +
+                            std::to_string(shape().num_blocks) + " blocks");
+  }
+  if (num_bytes != shape().block_bytes()) {
+    return invalid_argument("a block has " + std::to_string(shape().block_bytes()) +
+                            " bytes, given are " + std::to_string(num_bytes));
+  }
+  return {};
+}
+
+}  // namespace anyslot::cpu

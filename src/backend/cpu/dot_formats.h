@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace anyslot::cpu {
+namespace {  // NOLINT: each instruction set has its own copy, compiled with its own flags
+
+// How rows of operands meet packed K or V. A format names the type of its operands, how many of
+// them one step consumes (kPack), and the tile of sums that fits in the registers: kRows rows of
+// operands by kCols vectors.
+
+/// float32 K and V.
+template <typename S>
+struct Float32Dot {
+  using Simd = S;
+  using Operand = float;
+  using Element = float;  // of K and V
+  static constexpr int kPack = 1;
+  // 16 or 32 registers: the sums, the vectors of one step, and one broadcast operand.
+  static constexpr int kRows = 6;
+  static constexpr int kCols = S::kLanes == 16 ? 4 : 2;
+
+  struct Packed {
+    typename S::Vec x;
+  };
+  static Packed load(const std::byte* p) { return {S::load(reinterpret_cast<const float*>(p))}; }
+  static void add_product(typename S::Vec& sum, Packed b, const Operand* a) {
+    sum = S::fma(S::set(*a), b.x, sum);
+  }
+  static void store_operands(Operand* p, typename S::Vec x) { S::store(p, x); }
+};
+
+/// bfloat16 K and V, widened to float32 on the way.
+template <typename S>
+struct WidenedDot {
+  using Simd = S;
+  using Operand = float;
+  using Element = bf16_t;
+  static constexpr int kPack = 2;
+  // A step's vectors take two registers each.
+  static constexpr int kRows = S::kLanes == 16 ? 5 : 4;
+  static constexpr int kCols = S::kLanes == 16 ? 4 : 2;
+
+  struct Packed {
+    typename S::Vec first;
+    typename S::Vec second;
+  };
+  static Packed load(const std::byte* p) {
+    Packed b;
+    S::load_bf16_pairs(p, b.first, b.second);
+    return b;
+  }
+  static void add_product(typename S::Vec& sum, const Packed& b, const Operand* a) {
+    sum = S::fma(S::set(a[0]), b.first, sum);
+    sum = S::fma(S::set(a[1]), b.second, sum);
+  }
+  static void store_operands(Operand* p, typename S::Vec x) { S::store(p, x); }
+};
+
+}  // namespace
+}  // namespace anyslot::cpu

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+
+// The interface between the backend and the kernels that are compiled once per instruction set.
+// Plain data and function pointers only: code that is inlined into both sides would be compiled
+// with the flags of either.
+
+namespace anyslot::cpu {
+
+/// Tokens of a block.
+inline constexpr int kBlockTokens = 16;
+/// Keys that are scored at once.
+inline constexpr int kTileKeys = 64;
+inline constexpr int kTileBlocks = kTileKeys / kBlockTokens;
+/// The largest head_dim, for buffers on the stack.
+inline constexpr int kMaxHeadDim = 1024;
+/// Floats of the widest vector.
+inline constexpr int kMaxLanes = 16;
+
+/// The rotation of one position: dimension j is turned with dimension j + num_pairs.
+struct Turn {
+  const float* cosine = nullptr;  // [num_pairs]
+  const float* sine = nullptr;
+  int num_pairs = 0;
+};
+
+/// The rows of a work item for one kv head: each query row stands for the `group` heads that share
+/// the kv head. All memory is the worker's own, 64-byte aligned.
+struct AttentionTile {
+  int num_rows = 0;
+  int group = 0;
+  int head_dim = 0;         // a multiple of 16
+  void* queries = nullptr;  // [num_rows * group, head_dim]: turned and scaled, in the kernel's type
+  float* maxima = nullptr;  // [num_rows * group]: the largest score so far
+  float* sums = nullptr;    // [num_rows * group, kMaxLanes]: of the weights, per lane
+  float* outputs = nullptr;   // [num_rows * group, head_dim]: weighted values, not yet divided
+  int32_t* begins = nullptr;  // [num_rows * group]: visible tokens of the run at hand
+  int32_t* ends = nullptr;
+};
+
+/// Consecutive blocks of one kv head. Row r sees tokens [row_begins[r], row_ends[r]), counted from
+/// the first block's first token.
+struct KeyRun {
+  const std::byte* const* keys = nullptr;  // [num_blocks]
+  const std::byte* const* values = nullptr;
+  int num_blocks = 0;
+  const int32_t* row_begins = nullptr;  // [num_rows]
+  const int32_t* row_ends = nullptr;
+};
+
+/// Where one token's K and V of one head go: the head's blocks and the token's place in them.
+struct TokenSlot {
+  std::byte* key = nullptr;
+  std::byte* value = nullptr;
+  int token = 0;
+};
+
+/// What touches KV, for one type of KV. Inside a block of one head the elements are packed so that
+/// sums run along lanes: with w = 2 for bfloat16 and 1 for float32, element (token t, dimension d)
+/// of K is at d / w * 16 w + t w + d % w, and of V at t / w * head_dim w + d w + t % w.
+struct KvKernels {
+  void (*reset)(const AttentionTile& tile);
+  /// Turns the group's heads of one row and scales them: the turned dimensions by turned_scale, the
+  /// others by scale. query: [group, head_dim].
+  void (*set_query)(const AttentionTile& tile, int row, const float* query, const Turn& turn,
+                    float scale, float turned_scale);
+  void (*attend)(const AttentionTile& tile, const KeyRun& run);
+  /// One row's result to [group, head_dim] of bfloat16 or float32.
+  void (*store_output)(const AttentionTile& tile, int row, DType dtype, void* out);
+  /// One row's state to [group, head_dim + 2]: the normalized result, the maximum, the sum.
+  void (*store_partial)(const AttentionTile& tile, int row, float* partial);
+
+  /// Turns all keys of a block by one angle.
+  void (*turn_block)(const std::byte* src, std::byte* dst, int head_dim, const Turn& turn);
+  /// Turns key t by base + t. token_cosine, token_sine: [num_pairs, 16], of the positions 0 to 15.
+  void (*turn_block_by_token)(const std::byte* src, std::byte* dst, int head_dim, const Turn& base,
+                              const float* token_cosine, const float* token_sine);
+  /// Turns K and stores K and V of one token. k, v: [head_dim].
+  void (*store_token)(const TokenSlot& slot, int head_dim, const Turn& turn, const float* k,
+                      const float* v);
+};
+
+/// One instruction set's functions.
+struct KernelTable {
+  const char* name;
+  const KvKernels* bfloat16_kv;
+  const KvKernels* float32_kv;
+
+  /// Merges [count] partials of one head, each [head_dim + 2], in their order; those with a sum of
+  /// 0 are empty. Without any other the result is 0.
+  void (*merge_partials)(const float* const* partials, int count, int head_dim, DType dtype,
+                         void* out);
+  void (*rms_norm)(const float* x, const float* weight, float epsilon, int64_t cols, DType dtype,
+                   void* out);
+  void (*gated_silu)(const float* gate, const float* up, int64_t cols, DType dtype, void* out);
+  /// dst = src, or dst += src, of [rows, cols].
+  void (*store_tile)(const float* src, int64_t src_stride, float* dst, int64_t dst_stride,
+                     int64_t rows, int64_t cols, bool accumulate);
+  void (*widen)(const bf16_t* src, float* dst, int64_t count);
+  void (*exp)(const float* x, float* out, int64_t count);
+};
+
+}  // namespace anyslot::cpu

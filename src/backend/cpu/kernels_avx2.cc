@@ -1,0 +1,18 @@
+#include "backend/cpu/dot_formats.h"
+#include "backend/cpu/kernel_tables.h"
+#include "backend/cpu/kv_kernels.h"
+#include "backend/cpu/row_kernels.h"
+#include "backend/cpu/simd_avx2.h"
+
+namespace anyslot::cpu {
+
+namespace {
+
+constexpr KvKernels kBfloat16Kv = kv_kernels<WidenedDot<Avx2>>();
+constexpr KvKernels kFloat32Kv = kv_kernels<Float32Dot<Avx2>>();
+
+}  // namespace
+
+constinit const KernelTable kAvx2Kernels = kernel_table<Avx2>("avx2", &kBfloat16Kv, &kFloat32Kv);
+
+}  // namespace anyslot::cpu

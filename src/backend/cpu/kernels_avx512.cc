@@ -1,0 +1,19 @@
+#include "backend/cpu/dot_formats.h"
+#include "backend/cpu/kernel_tables.h"
+#include "backend/cpu/kv_kernels.h"
+#include "backend/cpu/row_kernels.h"
+#include "backend/cpu/simd_avx512.h"
+
+namespace anyslot::cpu {
+
+namespace {
+
+constexpr KvKernels kBfloat16Kv = kv_kernels<WidenedDot<Avx512>>();
+constexpr KvKernels kFloat32Kv = kv_kernels<Float32Dot<Avx512>>();
+
+}  // namespace
+
+constinit const KernelTable kAvx512Kernels =
+    kernel_table<Avx512>("avx512", &kBfloat16Kv, &kFloat32Kv);
+
+}  // namespace anyslot::cpu

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/attention_kernel.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/turn_kernel.h"
+
+namespace anyslot::cpu {
+namespace {  // NOLINT: each instruction set has its own copy, compiled with its own flags
+
+/// [count] floats to bfloat16 or float32.
+template <typename S>
+void store_row(const float* x, int64_t count, DType dtype, void* out) {
+  if (dtype == DType::kFloat32) {
+    __builtin_memcpy(out, x, static_cast<size_t>(count) * sizeof(float));
+    return;
+  }
+  auto* bf16 = static_cast<bf16_t*>(out);
+  for (int64_t i = 0; i < count; i += S::kLanes) {
+    store_some_bf16<S>(bf16 + i, load_some<S>(x + i, count - i), count - i);
+  }
+}
+
+/// The functions of KvKernels for one format of K and V.
+template <typename Dot>
+struct KvFunctions {
+  using S = typename Dot::Simd;
+  using Vec = typename S::Vec;
+  using Operand = typename Dot::Operand;
+  using Element = typename Dot::Element;
+
+  static void set_query(const AttentionTile& tile, int row, const float* query, const Turn& turn,
+                        float scale, float turned_scale) {
+    const int head_dim = tile.head_dim;
+    auto* queries = static_cast<Operand*>(tile.queries) + int64_t{row} * tile.group * head_dim;
+    alignas(64) float turned[kMaxHeadDim];
+    for (int h = 0; h < tile.group; ++h) {
+      turn_head<S>(query + int64_t{h} * head_dim, head_dim, turn, scale, turned_scale, turned);
+      for (int d = 0; d < head_dim; d += S::kLanes) {
+        Dot::store_operands(queries + int64_t{h} * head_dim + d, S::load(turned + d));
+      }
+    }
+  }
+
+  static void store_output(const AttentionTile& tile, int row, DType dtype, void* out) {
+    const int head_dim = tile.head_dim;
+    for (int h = 0; h < tile.group; ++h) {
+      const int64_t m = int64_t{row} * tile.group + h;
+      const Vec factor = S::set(reciprocal(sum_of(tile, m)));
+      float* outputs = tile.outputs + m * head_dim;
+      for (int d = 0; d < head_dim; d += S::kLanes) {
+        S::store(outputs + d, S::mul(S::load(outputs + d), factor));
+      }
+    }
+    store_row<S>(tile.outputs + int64_t{row} * tile.group * head_dim,
+                 int64_t{tile.group} * head_dim, dtype, out);
+  }
+
+  static void store_partial(const AttentionTile& tile, int row, float* partial) {
+    const int head_dim = tile.head_dim;
+    for (int h = 0; h < tile.group; ++h) {
+      const int64_t m = int64_t{row} * tile.group + h;
+      const float sum = sum_of(tile, m);
+      const Vec factor = S::set(reciprocal(sum));
+      for (int d = 0; d < head_dim; d += S::kLanes) {
+        S::store(partial + d, S::mul(S::load(tile.outputs + m * head_dim + d), factor));
+      }
+      partial[head_dim] = tile.maxima[m];
+      partial[head_dim + 1] = sum;
+      partial += head_dim + 2;
+    }
+  }
+
+  static void turn_block(const std::byte* src, std::byte* dst, int head_dim, const Turn& turn) {
+    turn_packed_keys<S, Element>(src, dst, head_dim, turn.num_pairs, SameAngle<S>{turn});
+  }
+
+  static void turn_block_by_token(const std::byte* src, std::byte* dst, int head_dim,
+                                  const Turn& base, const float* token_cosine,
+                                  const float* token_sine) {
+    turn_packed_keys<S, Element>(src, dst, head_dim, base.num_pairs,
+                                 AngleOfToken<S>{base, token_cosine, token_sine});
+  }
+
+  static void store_token(const TokenSlot& slot, int head_dim, const Turn& turn, const float* k,
+                          const float* v) {
+    alignas(64) float turned[kMaxHeadDim];
+    turn_head<S>(k, head_dim, turn, 1.0F, 1.0F, turned);
+    constexpr int kPack = Dot::kPack;
+    auto* keys = reinterpret_cast<Element*>(slot.key);
+    auto* values = reinterpret_cast<Element*>(slot.value);
+    alignas(64) Element key[kMaxHeadDim];
+    alignas(64) Element value[kMaxHeadDim];
+    round_to_elements(turned, head_dim, key);
+    round_to_elements(v, head_dim, value);
+    values += slot.token / kPack * head_dim * kPack + slot.token % kPack;
+    for (int d = 0; d < head_dim; ++d) {
+      keys[d / kPack * kBlockTokens * kPack + slot.token * kPack + d % kPack] = key[d];
+      values[d * kPack] = value[d];
+    }
+  }
+
+ private:
+  static float sum_of(const AttentionTile& tile, int64_t m) {
+    Vec sum = S::zero();
+    for (int i = 0; i < kMaxLanes; i += S::kLanes) {
+      sum = S::add(sum, S::load(tile.sums + m * kMaxLanes + i));
+    }
+    return S::reduce_add(sum);
+  }
+  static float reciprocal(float sum) { return sum > 0 ? 1.0F / sum : 0.0F; }
+  static void round_to_elements(const float* x, int count, float* out) {
+    __builtin_memcpy(out, x, static_cast<size_t>(count) * sizeof(float));
+  }
+  static void round_to_elements(const float* x, int count, bf16_t* out) {
+    for (int i = 0; i < count; i += S::kLanes) S::store_bf16(out + i, S::load(x + i));
+  }
+};
+
+template <typename Dot>
+constexpr KvKernels kv_kernels() {
+  using Functions = KvFunctions<Dot>;
+  return {
+      .reset = AttentionKernel<Dot>::reset,
+      .set_query = Functions::set_query,
+      .attend = AttentionKernel<Dot>::attend,
+      .store_output = Functions::store_output,
+      .store_partial = Functions::store_partial,
+      .turn_block = Functions::turn_block,
+      .turn_block_by_token = Functions::turn_block_by_token,
+      .store_token = Functions::store_token,
+  };
+}
+
+}  // namespace
+}  // namespace anyslot::cpu

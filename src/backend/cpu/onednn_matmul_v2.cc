@@ -1,0 +1,13 @@
+#include "backend/cpu/onednn_matmul.h"
+
+namespace anyslot::cpu {
+
+dnnl::matmul::primitive_desc matmul_primitive_desc(const dnnl::engine& engine,
+                                                   const dnnl::memory::desc& src,
+                                                   const dnnl::memory::desc& weights,
+                                                   const dnnl::memory::desc& dst,
+                                                   const dnnl::primitive_attr& attributes) {
+  return {dnnl::matmul::desc(src, weights, dst), attributes, engine};
+}
+
+}  // namespace anyslot::cpu

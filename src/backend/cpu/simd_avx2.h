@@ -1,0 +1,104 @@
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace anyslot::cpu {
+namespace {  // NOLINT: each instruction set has its own copy, compiled with its own flags
+
+/// Vectors of 8 floats.
+struct Avx2 {
+  using Vec = __m256;
+  static constexpr int kLanes = 8;
+
+  static Vec load(const float* p) { return _mm256_loadu_ps(p); }
+  static void store(float* p, Vec x) { _mm256_storeu_ps(p, x); }
+  static Vec zero() { return _mm256_setzero_ps(); }
+  static Vec set(float x) { return _mm256_set1_ps(x); }
+  static Vec add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
+  static Vec sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
+  static Vec mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
+  static Vec div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
+  /// The second operand when one is NaN, as are max and min of the hardware.
+  static Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
+  static Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
+  /// a * b + c
+  static Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
+  /// c - a * b
+  static Vec fnma(Vec a, Vec b, Vec c) { return _mm256_fnmadd_ps(a, b, c); }
+  static Vec round(Vec x) {
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+
+  /// Below it exp is 0. 2^n of its n is the smallest that scale_by_power can form.
+  static constexpr float kExpLowest = -87.33F;
+  /// x * 2^n for whole n in [-126, 127].
+  static Vec scale_by_power(Vec x, Vec n) {
+    const __m256i exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
+  }
+  /// x where y >= limit (or is NaN), else 0.
+  static Vec zero_below(Vec x, Vec y, float limit) {
+    return _mm256_andnot_ps(_mm256_cmp_ps(y, set(limit), _CMP_LT_OQ), x);
+  }
+  /// Lanes [begin, end) of x, the others -infinity. Any begin and end.
+  static Vec keep_lanes(Vec x, int begin, int end) {
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256i below_begin = _mm256_cmpgt_epi32(_mm256_set1_epi32(begin), lane);
+    const __m256i below_end = _mm256_cmpgt_epi32(_mm256_set1_epi32(end), lane);
+    const __m256i keep = _mm256_andnot_si256(below_begin, below_end);
+    return _mm256_blendv_ps(set(-__builtin_inff()), x, _mm256_castsi256_ps(keep));
+  }
+
+  static float reduce_add(Vec x) {
+    __m128 sum = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
+    return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
+  }
+  static float reduce_max(Vec x) {
+    __m128 top = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    top = _mm_max_ps(top, _mm_movehl_ps(top, top));
+    return _mm_cvtss_f32(_mm_max_ss(top, _mm_movehdup_ps(top)));
+  }
+
+  /// kLanes bfloat16 that stand side by side.
+  static Vec load_bf16(const uint16_t* p) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
+  }
+  static void store_bf16(uint16_t* p, Vec x) {
+    const __m256i high = _mm256_srli_epi32(rounded_bits(x), 16);
+    const __m128i packed =
+        _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
+  }
+  /// The first and the second ones of kLanes pairs of bfloat16.
+  static void load_bf16_pairs(const void* p, Vec& first, Vec& second) {
+    const __m256i x = _mm256_loadu_si256(static_cast<const __m256i*>(p));
+    first = _mm256_castsi256_ps(_mm256_slli_epi32(x, 16));
+    second = _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32(-65536)));
+  }
+  static void store_bf16_pairs(void* p, Vec first, Vec second) {
+    const __m256i low = _mm256_srli_epi32(rounded_bits(first), 16);
+    const __m256i high = _mm256_and_si256(rounded_bits(second), _mm256_set1_epi32(-65536));
+    _mm256_storeu_si256(static_cast<__m256i*>(p), _mm256_or_si256(low, high));
+  }
+
+ private:
+  /// The upper half of each lane is x as bfloat16, rounded to nearest even.
+  static __m256i rounded_bits(Vec x) {
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded =
+        _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const Vec is_nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+    return _mm256_castps_si256(
+        _mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet), is_nan));
+  }
+};
+
+}  // namespace
+}  // namespace anyslot::cpu

@@ -1,0 +1,187 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/cpu/kernels.h"
+
+namespace anyslot::cpu {
+namespace {  // NOLINT: each instruction set has its own copy, compiled with its own flags
+
+/// Up to kLanes floats; the lanes beyond `count` are 0.
+template <typename S>
+typename S::Vec load_some(const float* p, int64_t count) {
+  if (count >= S::kLanes) return S::load(p);
+  alignas(64) float buffer[S::kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) buffer[i] = p[i];
+  return S::load(buffer);
+}
+
+template <typename S>
+void store_some(float* p, typename S::Vec x, int64_t count) {
+  if (count >= S::kLanes) {
+    S::store(p, x);
+    return;
+  }
+  alignas(64) float buffer[S::kLanes];
+  S::store(buffer, x);
+  for (int64_t i = 0; i < count; ++i) p[i] = buffer[i];
+}
+
+template <typename S>
+void store_some_bf16(bf16_t* p, typename S::Vec x, int64_t count) {
+  if (count >= S::kLanes) {
+    S::store_bf16(p, x);
+    return;
+  }
+  bf16_t buffer[S::kLanes];
+  S::store_bf16(buffer, x);
+  for (int64_t i = 0; i < count; ++i) p[i] = buffer[i];
+}
+
+/// A head of one token, turned: out = R(turn) x * turned_scale, and x * scale beyond the turned
+/// dimensions.
+template <typename S>
+void turn_head(const float* x, int head_dim, const Turn& turn, float scale, float turned_scale,
+               float* out) {
+  using Vec = typename S::Vec;
+  const int pairs = turn.num_pairs;
+  for (int j = 0; j < pairs; j += S::kLanes) {
+    const int count = pairs - j;
+    const Vec cosine = S::mul(load_some<S>(turn.cosine + j, count), S::set(turned_scale));
+    const Vec sine = S::mul(load_some<S>(turn.sine + j, count), S::set(turned_scale));
+    const Vec first = load_some<S>(x + j, count);
+    const Vec second = load_some<S>(x + pairs + j, count);
+    store_some<S>(out + j, S::fnma(second, sine, S::mul(first, cosine)), count);
+    store_some<S>(out + pairs + j, S::fma(first, sine, S::mul(second, cosine)), count);
+  }
+  for (int d = 2 * pairs; d < head_dim; d += S::kLanes) {
+    const int count = head_dim - d;
+    store_some<S>(out + d, S::mul(load_some<S>(x + d, count), S::set(scale)), count);
+  }
+}
+
+/// The keys of a block as float32, [head_dim, 16 tokens].
+template <typename S>
+void unpack_keys(const std::byte* block, int head_dim, float* keys) {
+  for (int d = 0; d < head_dim; d += 2) {
+    for (int t = 0; t < kBlockTokens; t += S::kLanes) {
+      typename S::Vec first;
+      typename S::Vec second;
+      S::load_bf16_pairs(block + (d * kBlockTokens + 2 * t) * 2, first, second);
+      S::store(keys + d * kBlockTokens + t, first);
+      S::store(keys + (d + 1) * kBlockTokens + t, second);
+    }
+  }
+}
+
+template <typename S>
+void pack_keys(const float* keys, int head_dim, std::byte* block) {
+  for (int d = 0; d < head_dim; d += 2) {
+    for (int t = 0; t < kBlockTokens; t += S::kLanes) {
+      S::store_bf16_pairs(block + (d * kBlockTokens + 2 * t) * 2,
+                          S::load(keys + d * kBlockTokens + t),
+                          S::load(keys + (d + 1) * kBlockTokens + t));
+    }
+  }
+}
+
+/// Cosine and sine of one pair, the same for all tokens.
+template <typename S>
+struct SameAngle {
+  const Turn& turn;
+  void operator()(int pair, int, typename S::Vec& cosine, typename S::Vec& sine) const {
+    cosine = S::set(turn.cosine[pair]);
+    sine = S::set(turn.sine[pair]);
+  }
+};
+
+/// Cosine and sine of one pair at base + t for the tokens t.
+template <typename S>
+struct AngleOfToken {
+  const Turn& base;
+  const float* token_cosine;
+  const float* token_sine;
+  void operator()(int pair, int token, typename S::Vec& cosine, typename S::Vec& sine) const {
+    const typename S::Vec base_cosine = S::set(base.cosine[pair]);
+    const typename S::Vec base_sine = S::set(base.sine[pair]);
+    const typename S::Vec c = S::load(token_cosine + pair * kBlockTokens + token);
+    const typename S::Vec s = S::load(token_sine + pair * kBlockTokens + token);
+    cosine = S::fnma(base_sine, s, S::mul(base_cosine, c));
+    sine = S::fma(base_cosine, s, S::mul(base_sine, c));
+  }
+};
+
+template <typename S>
+void turn_pair(typename S::Vec cosine, typename S::Vec sine, typename S::Vec& first,
+               typename S::Vec& second) {
+  const typename S::Vec turned = S::fnma(second, sine, S::mul(first, cosine));
+  second = S::fma(first, sine, S::mul(second, cosine));
+  first = turned;
+}
+
+/// keys: float32 [head_dim, 16 tokens]; src may be dst.
+template <typename S, typename Angle>
+void turn_float_keys(const float* src, float* dst, int num_pairs, const Angle& angle) {
+  using Vec = typename S::Vec;
+  for (int j = 0; j < num_pairs; ++j) {
+    for (int t = 0; t < kBlockTokens; t += S::kLanes) {
+      Vec cosine;
+      Vec sine;
+      angle(j, t, cosine, sine);
+      Vec first = S::load(src + j * kBlockTokens + t);
+      Vec second = S::load(src + (j + num_pairs) * kBlockTokens + t);
+      turn_pair<S>(cosine, sine, first, second);
+      S::store(dst + j * kBlockTokens + t, first);
+      S::store(dst + (j + num_pairs) * kBlockTokens + t, second);
+    }
+  }
+}
+
+/// Keys of bfloat16 whose pairs stand in the same half of a lane: num_pairs is even.
+template <typename S, typename Angle>
+void turn_bf16_keys(const std::byte* src, std::byte* dst, int num_pairs, const Angle& angle) {
+  using Vec = typename S::Vec;
+  constexpr int kVecBytes = S::kLanes * 4;
+  const int64_t partner = int64_t{num_pairs} * kBlockTokens * 2;
+  for (int j = 0; j < num_pairs; j += 2) {
+    for (int t = 0; t < kBlockTokens; t += S::kLanes) {
+      const int64_t at = int64_t{j} * kBlockTokens * 2 + t / S::kLanes * kVecBytes;
+      Vec first[2];
+      Vec second[2];
+      S::load_bf16_pairs(src + at, first[0], first[1]);
+      S::load_bf16_pairs(src + at + partner, second[0], second[1]);
+      for (int i = 0; i < 2; ++i) {
+        Vec cosine;
+        Vec sine;
+        angle(j + i, t, cosine, sine);
+        turn_pair<S>(cosine, sine, first[i], second[i]);
+      }
+      S::store_bf16_pairs(dst + at, first[0], first[1]);
+      S::store_bf16_pairs(dst + at + partner, second[0], second[1]);
+    }
+  }
+}
+
+template <typename S, typename Element, typename Angle>
+void turn_packed_keys(const std::byte* src, std::byte* dst, int head_dim, int num_pairs,
+                      const Angle& angle) {
+  const int64_t turned_bytes = int64_t{2} * num_pairs * kBlockTokens * sizeof(Element);
+  const int64_t all_bytes = int64_t{head_dim} * kBlockTokens * sizeof(Element);
+  if constexpr (sizeof(Element) == sizeof(float)) {
+    turn_float_keys<S>(reinterpret_cast<const float*>(src), reinterpret_cast<float*>(dst),
+                       num_pairs, angle);
+  } else if (num_pairs % 2 == 0) {
+    turn_bf16_keys<S>(src, dst, num_pairs, angle);
+  } else {
+    alignas(64) float keys[kMaxHeadDim * kBlockTokens];
+    unpack_keys<S>(src, 2 * num_pairs, keys);
+    turn_float_keys<S>(keys, keys, num_pairs, angle);
+    pack_keys<S>(keys, 2 * num_pairs, dst);
+  }
+  __builtin_memcpy(dst + turned_bytes, src + turned_bytes,
+                   static_cast<size_t>(all_bytes - turned_bytes));
+}
+
+}  // namespace
+}  // namespace anyslot::cpu
