@@ -17,3 +17,12 @@ add_test(
 if(TARGET minja::minja)
   anyslot_test(minja_test SOURCES ${PROJECT_SOURCE_DIR}/cmake/minja_test.cc LIBS minja::minja)
 endif()
+
+# The sanitizers' flags are not exported, so a sanitized library cannot be linked from outside.
+if(NOT ANYSLOT_SANITIZE)
+  add_test(
+    NAME package_consumer
+    COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR} -DCONFIG=${CMAKE_BUILD_TYPE}
+            -DWORK=${PROJECT_BINARY_DIR}/tests/consumer -P ${PROJECT_SOURCE_DIR}/tests/consumer/check.cmake)
+  set_tests_properties(package_consumer PROPERTIES TIMEOUT 600)
+endif()
