@@ -125,9 +125,9 @@ void LinearRunner::find_matmuls(const PackedWeight& weight, int64_t chunk_rows) 
       auto made = std::make_unique<Matmul>();
       made->primitive = dnnl::matmul(description);
       made->scratchpad_bytes = description.scratchpad_desc().get_size();
-      for (size_t w = 0; w < workers_.size(); ++w) {
+      for (const auto& worker : workers_) {
         made->memories.push_back({dnnl::memory(shape.src(), engine_, nullptr),
-                                  dnnl::memory(shape.dst(), engine_, workers_[w]->result.data()),
+                                  dnnl::memory(shape.dst(), engine_, worker->result.data()),
                                   dnnl::memory(description.scratchpad_desc(), engine_, nullptr)});
       }
       matmul = std::move(made);
