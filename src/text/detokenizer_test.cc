@@ -23,12 +23,6 @@ std::string stream(const Tokenizer& tokenizer, const Ids& ids) {
   return text + detokenizer.flush();
 }
 
-Ids bytes_of(std::string_view bytes) {
-  Ids ids;
-  for (const char byte : bytes) ids.push_back(static_cast<uint8_t>(byte));
-  return ids;
-}
-
 /// Tokens for every string of up to `longest` bytes that stands in `bytes`.
 nlohmann::json tokenizer_with_substrings(const std::string& bytes, size_t longest) {
   nlohmann::json file = byte_tokenizer();
@@ -127,7 +121,7 @@ TEST(StreamingDetokenizer, DecodesTheGoldenAnswers) {
       EXPECT_EQ(stream(tokenizer, ids), golden[run]["greedy_text"]);
     }
   }
-  EXPECT_EQ(stream(tokenizer, bytes_of("")), "");
+  EXPECT_EQ(stream(tokenizer, {}), "");
 }
 
 }  // namespace

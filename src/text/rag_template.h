@@ -1,38 +1,14 @@
 #pragma once
 
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "anyslot/engine.h"
 #include "anyslot/request.h"
 #include "anyslot/status.h"
+#include "text/text_template.h"
 
 namespace anyslot {
-
-/// A text with placeholders, "{name}". Any other brace stands for itself.
-class TextTemplate {
- public:
-  using Values = std::vector<std::pair<std::string_view, std::string_view>>;  // name, value
-
-  /// Fails with kFailedPrecondition for a placeholder that is not in `known`.
-  static Expected<TextTemplate> parse(std::string_view text,
-                                      const std::vector<std::string_view>& known);
-
-  bool has_placeholder(std::string_view name) const;
-
-  /// The text with every placeholder replaced by its value, once: values are never searched for
-  /// placeholders. `markup` of the result covers what the template wrote and nothing of the values.
-  Segment render(SegmentKind kind, const Values& values) const;
-
- private:
-  struct Part {
-    bool placeholder = false;
-    std::string text;  // what to write, or the placeholder's name
-  };
-  std::vector<Part> parts_;
-};
 
 /// A model's rag_template.json: how documents and a question become a prompt.
 class RagTemplate {
@@ -41,9 +17,9 @@ class RagTemplate {
   /// has an unknown one; the message names the file and the field.
   static Expected<RagTemplate> load(const std::string& path);
 
-  /// Preamble (text, left out when the template has none; before a document the engine encodes it as
-  /// one), documents, query (text). A document with a title goes through the template, one without
-  /// stands as it is. Fails with kInvalidArgument for a document without text.
+  /// Preamble (text, left out when the template has none; before a document the engine encodes it
+  /// as one), documents, query (text). A document with a title goes through the template, one
+  /// without stands as it is. Fails with kInvalidArgument for a document without text.
   Expected<std::vector<Segment>> render(const std::vector<Document>& documents,
                                         const std::string& question) const;
 

@@ -28,11 +28,12 @@ Status read_added_token(const json& entry, const std::string& where, Vocabulary&
 
   if (vocabulary.id(token.content) != id) {
     const Status status =
-        vocabulary.add(id, {.name = token.content, .bytes = "", .special = false});
+        vocabulary.add(id, {.name = token.content, .bytes = token.content, .special = special});
     if (!status.ok()) return failed_precondition(where + ": " + status.message());
   }
   token.id = static_cast<int32_t>(id);
-  vocabulary.replace(token.id, token.content, special);
+  // A token of the model that is not special goes on decoding to the bytes that merge into it.
+  if (special) vocabulary.make_special(token.id);
   out.push_back(std::move(token));
   return {};
 }

@@ -146,7 +146,6 @@ const std::vector<Refusal>& refusals() {
 TEST(TokenizerFile, WhatIsUnsupportedIsRefusedByName) {
   for (const Refusal& refusal : refusals()) {
     json file = byte_tokenizer();
-    // A braced list of one is an array here, whatever nlohmann would make of it.
     refusal.change(file);
     const TempFile temp(file.dump());
     const Status status = Tokenizer::load(temp.path()).status();

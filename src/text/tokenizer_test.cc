@@ -308,5 +308,14 @@ TEST(AddedTokens, OneThatIsNotSpecialIsNeverSkipped) {
   EXPECT_THAT(tokenizer.encode(text)->size(), text.size());
 }
 
+TEST(AddedTokens, OneThatIsATokenOfTheModelKeepsItsBytes) {
+  json file = byte_tokenizer();
+  add_merge(file, "Ġ", "a");
+  file["added_tokens"] = json::array({added_token(256, "Ġa", false)});
+  const Tokenizer tokenizer = must_load(file);
+  EXPECT_THAT(*tokenizer.encode(" a"), ElementsAre(256));
+  EXPECT_EQ(tokenizer.decode(Ids{256}, true), " a");
+}
+
 }  // namespace
 }  // namespace anyslot

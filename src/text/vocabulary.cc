@@ -24,10 +24,10 @@ Status Vocabulary::add(int64_t id, Token token) {
   return {};
 }
 
-void Vocabulary::replace(int32_t id, std::string bytes, bool special) {
+void Vocabulary::make_special(int32_t id) {
   Token& token = tokens_.at(static_cast<size_t>(id)).value();
-  token.bytes = std::move(bytes);
-  token.special = special;
+  token.bytes = token.name;
+  token.special = true;
 }
 
 const Vocabulary::Token* Vocabulary::find(int32_t id) const {

@@ -34,8 +34,8 @@ class Vocabulary {
 
   /// Fails with kFailedPrecondition when the id is taken or too large, or the name has another id.
   Status add(int64_t id, Token token);
-  /// Makes an existing token special; `bytes` replaces what it decodes to.
-  void replace(int32_t id, std::string bytes, bool special);
+  /// Makes an existing token special: no text is merged into it, and it decodes to its name.
+  void make_special(int32_t id);
 
   /// Null for an id that no token has.
   const Token* find(int32_t id) const;
