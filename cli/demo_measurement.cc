@@ -27,6 +27,7 @@ Expected<Completion> ask(Engine& engine, const DemoRequest& question, Method met
   request.segments = *std::move(segments);
   request.sampling.max_tokens = kMaxAnswerTokens;
   request.method = method;
+  request.cache_salt = method_name(method);  // no method profits from what another has computed
   return complete(engine, std::move(request));
 }
 

@@ -19,11 +19,11 @@ struct ProgramResult {
 };
 
 struct ProgramInput {
-  std::string text;           // standard input
-  std::string output_path;    // where standard output goes; empty: into the result
-  bool close_output = false;  // the reader of standard output is gone from the start
+  std::string text = {};         // standard input
+  std::string output_path = {};  // where standard output goes; empty: into the result
+  bool close_output = false;     // the reader of standard output is gone from the start
   /// Called once when the first byte of standard output arrives, with the process id.
-  std::function<void(pid_t)> on_output;
+  std::function<void(pid_t)> on_output = {};
 };
 
 /// Runs the program that was built and waits for its end.
