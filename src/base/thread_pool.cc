@@ -23,6 +23,23 @@ void cpu_relax() {
 #endif
 }
 
+/// One turn of a waiting loop: pauses for some microseconds, then lets others run, since on a busy
+/// machine the thread that is waited for may need this very core.
+class Spinner {
+ public:
+  void wait() {
+    if (++turns_ < kTurnsBeforeYield) {
+      cpu_relax();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  static constexpr int kTurnsBeforeYield = 2000;
+  int turns_ = 0;
+};
+
 }  // namespace
 
 struct ThreadPool::Impl {
@@ -54,11 +71,12 @@ struct ThreadPool::Impl {
 
   // Returns the first generation that differs from `seen`.
   uint64_t await_work(uint64_t seen) {
+    Spinner spinner;
     for (;;) {
       const uint64_t now = generation.load(std::memory_order_acquire);
       if (now != seen) return now;
       if (spinning.load(std::memory_order_relaxed)) {
-        cpu_relax();
+        spinner.wait();
         continue;
       }
       std::unique_lock lock(mutex);
@@ -114,7 +132,8 @@ void ThreadPool::parallel_for(int64_t num_tasks, const std::function<void(int64_
   }
   impl_->run_tasks(0);
   // Every worker passes through each generation, so none can still read `task` once pending is 0.
-  while (impl_->pending.load(std::memory_order_acquire) != 0) cpu_relax();
+  Spinner spinner;
+  while (impl_->pending.load(std::memory_order_acquire) != 0) spinner.wait();
 }
 
 void ThreadPool::begin_step() {
