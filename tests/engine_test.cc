@@ -240,7 +240,7 @@ TEST_F(EngineTest, RefusesWithTheThingTheLimitAndTheCure) {
       {[](Request& r) { r.segments[0].token_ids = random_tokens(700, 1); },
        StatusCode::kResourceExhausted,
        "the request needs 47 KV blocks (0.4 MiB) for 725 prompt and 6 answer tokens, but the pool "
-       "has 40 (0.2 MiB)"},
+       "has 40 (0.3 MiB)"},
       {[](Request& r) { r.sampling.max_tokens = 0; }, StatusCode::kInvalidArgument,
        "max_tokens is 0"},
       {[](Request& r) { r.sampling.top_p = 0; }, StatusCode::kInvalidArgument, "top_p is 0"},
