@@ -31,6 +31,8 @@ class AttentionKernel {
   struct Tile {
     const std::byte* keys[kTileBlocks];
     const std::byte* values[kTileBlocks];
+    const std::byte* next_keys[kTileBlocks];  // of the tile after it, for prefetching
+    const std::byte* next_values[kTileBlocks];
     int num_blocks;
     int first_token;
   };
@@ -59,7 +61,8 @@ class AttentionKernel {
                                     int column, float* outputs);
   template <int kM, int kN>
   static void multiply(Vec (&sums)[kM][kN], const Operand* a, int64_t a_stride,
-                       const std::byte* const (&b)[kN], int64_t step_bytes, int num_steps);
+                       const std::byte* const (&b)[kN], const std::byte* const (&next)[kN],
+                       int64_t step_bytes, int num_steps);
 };
 
 template <typename Dot>
@@ -92,10 +95,16 @@ typename AttentionKernel<Dot>::Tile AttentionKernel<Dot>::tile_at(const KeyRun& 
   const int left = run.num_blocks - first_block;
   tile.num_blocks = left < kTileBlocks ? left : kTileBlocks;
   tile.first_token = first_block * kBlockTokens;
+  const auto clamped = [&](int block) {
+    return block < run.num_blocks ? block : run.num_blocks - 1;
+  };
   for (int b = 0; b < kTileBlocks; ++b) {
-    const int block = first_block + (b < tile.num_blocks ? b : tile.num_blocks - 1);
+    const int block = clamped(first_block + b);
+    const int next = clamped(first_block + kTileBlocks + b);
     tile.keys[b] = run.keys[block];
     tile.values[b] = run.values[block];
+    tile.next_keys[b] = run.keys[next];
+    tile.next_values[b] = run.values[next];
   }
   return tile;
 }
@@ -154,14 +163,18 @@ void AttentionKernel<Dot>::score(const Operand* queries, int head_dim, const Til
   constexpr int kBlockVecs = kBlockTokens / kLanes;
   for (int v = 0; v < kTileVecs; v += kN) {
     const std::byte* b[kN];
+    const std::byte* next[kN];
     for (int n = 0; n < kN; ++n) {
-      b[n] = keys.keys[(v + n) / kBlockVecs] + (v + n) % kBlockVecs * kVecBytes;
+      const int64_t offset = (v + n) % kBlockVecs * kVecBytes;
+      b[n] = keys.keys[(v + n) / kBlockVecs] + offset;
+      next[n] = keys.next_keys[(v + n) / kBlockVecs] + offset;
     }
     Vec sums[kM][kN];
     for (int m = 0; m < kM; ++m) {
       for (int n = 0; n < kN; ++n) sums[m][n] = S::zero();
     }
-    multiply<kM, kN>(sums, queries, head_dim, b, kBlockVecs * kVecBytes, head_dim / Dot::kPack);
+    multiply<kM, kN>(sums, queries, head_dim, b, next, kBlockVecs * kVecBytes,
+                     head_dim / Dot::kPack);
     for (int m = 0; m < kM; ++m) {
       for (int n = 0; n < kN; ++n) S::store(scores + m * kTileKeys + (v + n) * kLanes, sums[m][n]);
     }
@@ -245,8 +258,12 @@ void AttentionKernel<Dot>::add_values_of_columns(const Scratch& scratch, const T
   const int64_t step_bytes = int64_t{head_dim} / kLanes * kVecBytes;
   for (int block = 0; block < keys.num_blocks; ++block) {
     const std::byte* b[kN];
-    for (int n = 0; n < kN; ++n) b[n] = keys.values[block] + (column + n) * kVecBytes;
-    multiply<kM, kN>(sums, scratch.weights + block * kBlockTokens, kTileKeys, b, step_bytes,
+    const std::byte* next[kN];
+    for (int n = 0; n < kN; ++n) {
+      b[n] = keys.values[block] + (column + n) * kVecBytes;
+      next[n] = keys.next_values[block] + (column + n) * kVecBytes;
+    }
+    multiply<kM, kN>(sums, scratch.weights + block * kBlockTokens, kTileKeys, b, next, step_bytes,
                      kBlockTokens / Dot::kPack);
   }
   for (int m = 0; m < kM; ++m) {
@@ -256,15 +273,21 @@ void AttentionKernel<Dot>::add_values_of_columns(const Scratch& scratch, const T
   }
 }
 
-/// sums += a b over num_steps steps. a: [kM, num_steps * kPack]; b: kN columns of vectors.
+/// sums += a b over num_steps steps. a: [kM, num_steps * kPack]; b: kN columns of vectors; next:
+/// what stands in the next tile where b stands in this one, fetched into the second-level cache
+/// meanwhile, because blocks lie anywhere in memory and the hardware's prefetcher sees the end of
+/// each too late.
 template <typename Dot>
 template <int kM, int kN>
 [[gnu::always_inline]] inline void AttentionKernel<Dot>::multiply(
     Vec (&sums)[kM][kN], const Operand* a, int64_t a_stride, const std::byte* const (&b)[kN],
-    int64_t step_bytes, int num_steps) {
+    const std::byte* const (&next)[kN], int64_t step_bytes, int num_steps) {
   for (int step = 0; step < num_steps; ++step) {
     typename Dot::Packed packed[kN];
-    for (int n = 0; n < kN; ++n) packed[n] = Dot::load(b[n] + step * step_bytes);
+    for (int n = 0; n < kN; ++n) {
+      packed[n] = Dot::load(b[n] + step * step_bytes);
+      __builtin_prefetch(next[n] + step * step_bytes, 0, 2);
+    }
     for (int m = 0; m < kM; ++m) {
       for (int n = 0; n < kN; ++n) {
         Dot::add_product(sums[m][n], packed[n], a + m * a_stride + step * Dot::kPack);

@@ -8,7 +8,7 @@ namespace anyslot::cpu {
 namespace {
 
 /// Blocks whose pointers are listed at a time.
-constexpr int kRunBlocks = 64;
+constexpr int kRunBlocks = 256;
 
 /// Hands out consecutive, aligned pieces of one memory; without memory it only counts.
 class Carver {
@@ -28,12 +28,13 @@ class Carver {
   size_t bytes_ = 0;
 };
 
-int64_t distance_of_row(const AttentionCall& call, const WorkItem& item, const Range& range,
-                        int r) {
-  const int64_t position = call.step.rows[call.plan.rows[item.row_begin + r]].position;
-  const int64_t start = range.starts < 0 ? call.step.placements[range.placement].start
-                                         : call.plan.starts[range.starts + r];
-  return position - start;
+int64_t position_of_row(const AttentionCall& call, const WorkItem& item, int r) {
+  return call.step.rows[call.plan.rows[item.row_begin + r]].position;
+}
+
+int64_t start_for_row(const AttentionCall& call, const Range& range, int r) {
+  return range.starts < 0 ? call.step.placements[range.placement].start
+                          : call.plan.starts[range.starts + r];
 }
 
 bool is_raw(const AttentionCall& call, const Range& range) {
@@ -47,8 +48,10 @@ int group_of(const AttentionSpec& spec) { return spec.num_heads / spec.num_kv_he
 struct AttentionRunner::Worker {
   HostMemory memory;
   AttentionTile tile;
-  float* cosine = nullptr;  // [num_pairs]
+  float* cosine = nullptr;  // [num_pairs]: of the position at hand
   float* sine = nullptr;
+  float* row_cosine = nullptr;  // [rows, num_pairs]: of the rows' own positions
+  float* row_sine = nullptr;
   std::byte* turned_keys = nullptr;  // kTileBlocks blocks of raw keys, turned
   bool has_raw_query = false;        // tile.queries are turned by the rows' own positions
   std::vector<int64_t> begins;       // per row: tokens of the range at hand that it sees
@@ -73,8 +76,11 @@ struct AttentionRunner::Worker {
     tile.sums = carver.take<float>(heads * kMaxLanes);
     tile.begins = carver.take<int32_t>(heads);
     tile.ends = carver.take<int32_t>(heads);
-    cosine = carver.take<float>(call.spec.rope->num_pairs());
-    sine = carver.take<float>(call.spec.rope->num_pairs());
+    const int pairs = call.spec.rope->num_pairs();
+    cosine = carver.take<float>(pairs);
+    sine = carver.take<float>(pairs);
+    row_cosine = carver.take<float>(int64_t{rows} * pairs);
+    row_sine = carver.take<float>(int64_t{rows} * pairs);
     turned_keys =
         carver.take<std::byte>(static_cast<int64_t>(call.storage.head_bytes() * kTileBlocks));
     return carver.bytes();
@@ -158,39 +164,67 @@ void AttentionRunner::make_token_turns(const AttentionCall& call) {
 
 void AttentionRunner::run_item(const AttentionCall& call, const WorkItem& item, int kv_head,
                                Worker& worker) {
+  const RopeTable& rope = *call.spec.rope;
   worker.tile.num_rows = item.row_end - item.row_begin;
   worker.has_raw_query = false;
   kv_->reset(worker.tile);
-  for (int32_t r = item.range_begin; r < item.range_end; ++r) {
-    const Range& range = call.plan.ranges[r];
-    begin_range(call, item, range, kv_head, worker);
+  for (int64_t r = 0; r < worker.tile.num_rows; ++r) {
+    rope.cos_sin(position_of_row(call, item, static_cast<int>(r)),
+                 worker.row_cosine + r * rope.num_pairs(), worker.row_sine + r * rope.num_pairs());
+  }
+  for (int32_t i = item.range_begin; i < item.range_end; ++i) {
+    const Range& range = call.plan.ranges[i];
+    find_visible_tokens(call, item, range, worker);
+    turn_queries(call, item, range, kv_head, worker);
     run_range(call, range, kv_head, worker);
   }
   store(call, item, kv_head, worker);
 }
 
-/// Finds what each row sees of the range, and turns Q as it meets the range's keys.
-void AttentionRunner::begin_range(const AttentionCall& call, const WorkItem& item,
-                                  const Range& range, int kv_head, Worker& worker) {
+void AttentionRunner::find_visible_tokens(const AttentionCall& call, const WorkItem& item,
+                                          const Range& range, Worker& worker) {
+  for (int r = 0; r < worker.tile.num_rows; ++r) {
+    const int64_t distance = position_of_row(call, item, r) - start_for_row(call, range, r);
+    worker.begins[r] = range.begin;
+    if (call.spec.window > 0) {
+      worker.begins[r] = std::max(range.begin, distance - call.spec.window + 1);
+    }
+    worker.ends[r] = std::min(range.end, distance + 1);
+  }
+}
+
+/// Turns the item's Q as it meets the keys of the range: by the row's position p for raw keys; else
+/// by p - start + first_angle, which is p and then a shift that all rows share, if they share the
+/// start.
+void AttentionRunner::turn_queries(const AttentionCall& call, const WorkItem& item,
+                                   const Range& range, int kv_head, Worker& worker) {
   const AttentionSpec& spec = call.spec;
   const RopeTable& rope = *spec.rope;
-  const SpanView& span = call.step.placements[range.placement].span;
+  const int pairs = rope.num_pairs();
   const bool raw = is_raw(call, range);
-  const Turn turn{worker.cosine, worker.sine, rope.num_pairs()};
-  const auto turned_scale = static_cast<float>(spec.scale * rope.parameters().attention_factor);
-  const int64_t head = int64_t{kv_head} * worker.tile.group * spec.head_dim;
-  for (int r = 0; r < worker.tile.num_rows; ++r) {
-    const int64_t distance = distance_of_row(call, item, range, r);
-    worker.begins[r] =
-        spec.window > 0 ? std::max(range.begin, distance - spec.window + 1) : range.begin;
-    worker.ends[r] = std::min(range.end, distance + 1);
-    if (raw && worker.has_raw_query) continue;
-    const int64_t position = call.step.rows[call.plan.rows[item.row_begin + r]].position;
-    rope.cos_sin(raw ? position : distance + span.first_angle, worker.cosine, worker.sine);
-    const float* query = call.q.row_as<float>(call.plan.output_rows[item.row_begin + r]) + head;
-    kv_->set_query(worker.tile, r, query, turn, spec.scale, turned_scale);
-  }
+  if (raw && worker.has_raw_query) return;
   worker.has_raw_query = raw;
+  const auto turned_scale = static_cast<float>(spec.scale * rope.parameters().attention_factor);
+  const int64_t first_angle = call.step.placements[range.placement].span.first_angle;
+  const int64_t head = int64_t{kv_head} * worker.tile.group * spec.head_dim;
+  const Turn at_hand{worker.cosine, worker.sine, pairs};
+  const bool one_start = range.starts < 0;
+  if (!raw && one_start) {
+    rope.cos_sin(first_angle - start_for_row(call, range, 0), worker.cosine, worker.sine);
+  }
+  for (int r = 0; r < worker.tile.num_rows; ++r) {
+    const float* query = call.q.row_as<float>(call.plan.output_rows[item.row_begin + r]) + head;
+    if (raw || one_start) {
+      const Turn own{worker.row_cosine + int64_t{r} * pairs, worker.row_sine + int64_t{r} * pairs,
+                     pairs};
+      kv_->set_query(worker.tile, r, query, own, raw ? nullptr : &at_hand, spec.scale,
+                     turned_scale);
+    } else {
+      const int64_t distance = position_of_row(call, item, r) - start_for_row(call, range, r);
+      rope.cos_sin(distance + first_angle, worker.cosine, worker.sine);
+      kv_->set_query(worker.tile, r, query, at_hand, nullptr, spec.scale, turned_scale);
+    }
+  }
 }
 
 void AttentionRunner::run_range(const AttentionCall& call, const Range& range, int kv_head,

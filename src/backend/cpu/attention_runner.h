@@ -43,8 +43,10 @@ class AttentionRunner {
   Status reserve(const AttentionCall& call);
   void make_token_turns(const AttentionCall& call);
   void run_item(const AttentionCall& call, const WorkItem& item, int kv_head, Worker& worker);
-  void begin_range(const AttentionCall& call, const WorkItem& item, const Range& range, int kv_head,
-                   Worker& worker);
+  static void find_visible_tokens(const AttentionCall& call, const WorkItem& item,
+                                  const Range& range, Worker& worker);
+  void turn_queries(const AttentionCall& call, const WorkItem& item, const Range& range,
+                    int kv_head, Worker& worker);
   void run_range(const AttentionCall& call, const Range& range, int kv_head, Worker& worker);
   void attend(int64_t first_token, int num_blocks, Worker& worker);
   void store(const AttentionCall& call, const WorkItem& item, int kv_head, Worker& worker);

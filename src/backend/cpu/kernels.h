@@ -64,10 +64,11 @@ struct TokenSlot {
 /// of K is at d / w * 16 w + t w + d % w, and of V at t / w * head_dim w + d w + t % w.
 struct KvKernels {
   void (*reset)(const AttentionTile& tile);
-  /// Turns the group's heads of one row and scales them: the turned dimensions by turned_scale, the
-  /// others by scale. query: [group, head_dim].
+  /// Turns the group's heads of one row by `turn`, and then by `shift` unless that is null, and
+  /// scales them: the turned dimensions by turned_scale, the others by scale. query: [group,
+  /// head_dim].
   void (*set_query)(const AttentionTile& tile, int row, const float* query, const Turn& turn,
-                    float scale, float turned_scale);
+                    const Turn* shift, float scale, float turned_scale);
   void (*attend)(const AttentionTile& tile, const KeyRun& run);
   /// One row's result to [group, head_dim] of bfloat16 or float32.
   void (*store_output)(const AttentionTile& tile, int row, DType dtype, void* out);

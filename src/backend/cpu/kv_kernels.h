@@ -32,12 +32,16 @@ struct KvFunctions {
   using Element = typename Dot::Element;
 
   static void set_query(const AttentionTile& tile, int row, const float* query, const Turn& turn,
-                        float scale, float turned_scale) {
+                        const Turn* shift, float scale, float turned_scale) {
     const int head_dim = tile.head_dim;
     auto* queries = static_cast<Operand*>(tile.queries) + int64_t{row} * tile.group * head_dim;
+    alignas(64) float cosine[kMaxHeadDim / 2];
+    alignas(64) float sine[kMaxHeadDim / 2];
+    compose_turns<S>(turn, shift, turned_scale, cosine, sine);
     alignas(64) float turned[kMaxHeadDim];
     for (int h = 0; h < tile.group; ++h) {
-      turn_head<S>(query + int64_t{h} * head_dim, head_dim, turn, scale, turned_scale, turned);
+      turn_head<S>(query + int64_t{h} * head_dim, head_dim, {cosine, sine, turn.num_pairs}, scale,
+                   turned);
       for (int d = 0; d < head_dim; d += S::kLanes) {
         Dot::store_operands(queries + int64_t{h} * head_dim + d, S::load(turned + d));
       }
@@ -87,7 +91,7 @@ struct KvFunctions {
   static void store_token(const TokenSlot& slot, int head_dim, const Turn& turn, const float* k,
                           const float* v) {
     alignas(64) float turned[kMaxHeadDim];
-    turn_head<S>(k, head_dim, turn, 1.0F, 1.0F, turned);
+    turn_head<S>(k, head_dim, turn, 1.0F, turned);
     constexpr int kPack = Dot::kPack;
     auto* keys = reinterpret_cast<Element*>(slot.key);
     auto* values = reinterpret_cast<Element*>(slot.value);

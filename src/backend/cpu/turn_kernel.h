@@ -39,17 +39,16 @@ void store_some_bf16(bf16_t* p, typename S::Vec x, int64_t count) {
   for (int64_t i = 0; i < count; ++i) p[i] = buffer[i];
 }
 
-/// A head of one token, turned: out = R(turn) x * turned_scale, and x * scale beyond the turned
-/// dimensions.
+/// A head of one token, turned: out = R(turn) x, and x * scale beyond the turned dimensions.
+/// Cosines and sines may carry a scale of their own.
 template <typename S>
-void turn_head(const float* x, int head_dim, const Turn& turn, float scale, float turned_scale,
-               float* out) {
+void turn_head(const float* x, int head_dim, const Turn& turn, float scale, float* out) {
   using Vec = typename S::Vec;
   const int pairs = turn.num_pairs;
   for (int j = 0; j < pairs; j += S::kLanes) {
     const int count = pairs - j;
-    const Vec cosine = S::mul(load_some<S>(turn.cosine + j, count), S::set(turned_scale));
-    const Vec sine = S::mul(load_some<S>(turn.sine + j, count), S::set(turned_scale));
+    const Vec cosine = load_some<S>(turn.cosine + j, count);
+    const Vec sine = load_some<S>(turn.sine + j, count);
     const Vec first = load_some<S>(x + j, count);
     const Vec second = load_some<S>(x + pairs + j, count);
     store_some<S>(out + j, S::fnma(second, sine, S::mul(first, cosine)), count);
@@ -58,6 +57,26 @@ void turn_head(const float* x, int head_dim, const Turn& turn, float scale, floa
   for (int d = 2 * pairs; d < head_dim; d += S::kLanes) {
     const int count = head_dim - d;
     store_some<S>(out + d, S::mul(load_some<S>(x + d, count), S::set(scale)), count);
+  }
+}
+
+/// Cosines and sines of `turn` and then `shift` (null: none), times scale.
+template <typename S>
+void compose_turns(const Turn& turn, const Turn* shift, float scale, float* cosine, float* sine) {
+  using Vec = typename S::Vec;
+  for (int j = 0; j < turn.num_pairs; j += S::kLanes) {
+    const int count = turn.num_pairs - j;
+    Vec c = S::mul(load_some<S>(turn.cosine + j, count), S::set(scale));
+    Vec s = S::mul(load_some<S>(turn.sine + j, count), S::set(scale));
+    if (shift != nullptr) {
+      const Vec shift_cosine = load_some<S>(shift->cosine + j, count);
+      const Vec shift_sine = load_some<S>(shift->sine + j, count);
+      const Vec sum = S::fnma(s, shift_sine, S::mul(c, shift_cosine));
+      s = S::fma(c, shift_sine, S::mul(s, shift_cosine));
+      c = sum;
+    }
+    store_some<S>(cosine + j, c, count);
+    store_some<S>(sine + j, s, count);
   }
 }
 
