@@ -65,7 +65,7 @@ struct StepPlan {
   std::vector<Placement> placements;
   std::vector<BlockCopy> copies;
   int64_t kv_tokens_read = 0;  // distinct KV tokens that attention reads, per layer
-  bool share_rows = true;      // rows of several requests may share a work item
+  bool share_rows = true;      // off: each request reads for itself, for comparison
 };
 
 }  // namespace anyslot

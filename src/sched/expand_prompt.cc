@@ -78,7 +78,6 @@ std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segment
     }
   }
   sequence->num_prompt_tokens = static_cast<int64_t>(sequence->tokens.size());
-  sequence->share_rows = traits.share_rows;
   if (traits.documents_alone && has_documents) {
     add_spans(*sequence, segments, traits, domain, salt);
   } else {

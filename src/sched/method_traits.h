@@ -12,22 +12,21 @@ struct MethodTraits {
   bool turned_copies;    // each request copies documents to private blocks, keys re-turned to their
                          // slot
   bool prefix_index;     // full text blocks are indexed and reused
-  bool share_rows;       // rows of several requests that read one document share a work item
   bool recompute_first_block;  // the first block of each document is recomputed in place
 };
 
 constexpr MethodTraits method_traits(Method method, bool mepic_recompute_first_block) {
   switch (method) {
     case Method::kLazy:
-      return {true, KeyForm::kTurned, false, true, true, false};
+      return {true, KeyForm::kTurned, false, true, false};
     case Method::kBlock:
-      return {true, KeyForm::kTurned, true, true, false, false};
+      return {true, KeyForm::kTurned, true, true, false};
     case Method::kMepic:
-      return {true, KeyForm::kRaw, false, true, true, mepic_recompute_first_block};
+      return {true, KeyForm::kRaw, false, true, mepic_recompute_first_block};
     case Method::kPrefix:
-      return {false, KeyForm::kTurned, false, true, false, false};
+      return {false, KeyForm::kTurned, false, true, false};
     case Method::kFull:
-      return {false, KeyForm::kTurned, false, false, false, false};
+      return {false, KeyForm::kTurned, false, false, false};
   }
   return {};
 }

@@ -66,7 +66,6 @@ struct Sequence {
   SamplingParams sampling;
   std::vector<int32_t> stop_token_ids;
   bool prompt_logits = false;
-  bool share_rows = true;
   std::vector<int32_t> tokens;  // prompt, then answer; index = position
   int64_t num_prompt_tokens = 0;
   std::vector<SequenceSpan> spans;

@@ -1,0 +1,62 @@
+// What the scheduler reports as read is what the attention plan reads.
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "backend/attention_plan.h"
+#include "sched/scheduler.h"
+
+namespace anyslot {
+namespace {
+
+constexpr int kRequests = 8;
+
+std::unique_ptr<Sequence> make_sequence(uint64_t id, Method method) {
+  std::vector<int32_t> document(500);
+  std::iota(document.begin(), document.end(), 0);
+  std::vector<TokenSegment> segments{
+      {SegmentKind::kDocument, document, "", 0},
+      {SegmentKind::kText, {900, static_cast<int32_t>(901 + id)}, "", -1}};
+  auto sequence = expand_prompt(segments, method_traits(method, false), {}, "");
+  sequence->id = id;
+  return sequence;
+}
+
+// The plan of the first step in which all requests decode.
+StepPlan decode_step(Scheduler& scheduler, Method method) {
+  for (uint64_t id = 1; id <= kRequests; ++id) scheduler.submit(make_sequence(id, method));
+  StepPlan plan;
+  for (;;) {
+    EXPECT_TRUE(scheduler.plan_step(plan));
+    if (plan.rows.size() == kRequests && plan.copies.empty() && plan.rows.back().sample)
+      return plan;
+    scheduler.commit_step();
+    for (const SampleTarget& target : scheduler.sample_targets())
+      scheduler.append_token(*target.sequence, 7);
+  }
+}
+
+AttentionPlan plan_all_rows(const StepPlan& plan) {
+  std::vector<int32_t> rows(plan.rows.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  return plan_attention(plan, rows, 0, {});
+}
+
+TEST(SharedReads, TheSchedulersCountIsTheAttentionPlans) {
+  for (const Method method : {Method::kLazy, Method::kBlock, Method::kMepic, Method::kFull}) {
+    KvCache cache(2000);
+    Scheduler scheduler({kRequests, 8192, false}, cache);
+    const StepPlan plan = decode_step(scheduler, method);
+    const bool shared = method == Method::kLazy || method == Method::kMepic;
+    EXPECT_EQ(plan.kv_tokens_read, (shared ? 500 : kRequests * 500) + kRequests * 3)
+        << method_name(method);
+    EXPECT_EQ(plan_all_rows(plan).kv_tokens_read, plan.kv_tokens_read) << method_name(method);
+    StepPlan alone = plan;
+    alone.share_rows = false;
+    EXPECT_EQ(plan_all_rows(alone).kv_tokens_read, kRequests * 503);
+  }
+}
+
+}  // namespace
+}  // namespace anyslot
