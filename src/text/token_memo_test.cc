@@ -95,11 +95,12 @@ TEST_F(TokenMemoTest, ManyThreads) {
   TokenMemo memo(20'000);
   std::vector<std::thread> threads;
   std::vector<int> right(4);
-  for (size_t t = 0; t < right.size(); ++t) {
-    threads.emplace_back([&, t] {
+  threads.reserve(right.size());
+  for (int& count : right) {
+    threads.emplace_back([&] {
       for (int i = 0; i < 500; ++i) {
         const std::string text = "text " + std::to_string(i % 50);
-        right[t] += *encode(memo, text) == *tokenizer_.encode(text);
+        count += *encode(memo, text) == *tokenizer_.encode(text);
       }
     });
   }

@@ -44,7 +44,7 @@ struct Refusal {
 
 // Each is the complete message behind the file's name.
 const std::vector<Refusal>& refusals() {
-  static const std::vector<Refusal> list = {
+  static const std::vector<Refusal> kList = {
       {[](json& f) { f["version"] = "2.0"; }, ".version: '2.0' is not supported (supported: 1.0)"},
       {[](json& f) {
          f["truncation"] = {{"max_length", 5}};
@@ -140,7 +140,7 @@ const std::vector<Refusal>& refusals() {
        ".post_processor.type: 'BertProcessing' is not supported (supported: a Sequence of "
        "ByteLevel and TemplateProcessing)"},
   };
-  return list;
+  return kList;
 }
 
 TEST(TokenizerFile, WhatIsUnsupportedIsRefusedByName) {

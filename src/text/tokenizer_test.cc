@@ -134,9 +134,10 @@ TEST_F(DemoTokenizerTest, ManyThreadsShareOneTokenizer) {
   const Ids expected = encode(tokenizer_, text);
   std::vector<std::thread> threads;
   std::vector<int> equal(4);
-  for (size_t t = 0; t < equal.size(); ++t) {
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < 20; ++i) equal[t] += *tokenizer_.encode(text) == expected;
+  threads.reserve(equal.size());
+  for (int& count : equal) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) count += *tokenizer_.encode(text) == expected;
     });
   }
   for (std::thread& thread : threads) thread.join();
