@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "anyslot/build_info.h"
 #include "bundled_data.h"
 #include "command.h"
 #include "demo_measurement.h"
@@ -23,23 +24,25 @@ struct DemoOptions {
   uint64_t seed = 1;
 };
 
-std::string machine_text() {
-  const MachineInfo machine = machine_info();
-  return fmt::format("{}, {} CPUs", machine.cpu.empty() ? "unknown CPU" : machine.cpu,
-                     machine.num_cpus);
+std::string threads_text(const EngineConfig& config) {
+  if (config.num_threads > 0) return fmt::format("{}", config.num_threads);
+  for (const auto& [name, value] : build_info()) {
+    if (name == "threads") return value;
+  }
+  return "?";
 }
 
 std::string introduction(const DemoPlan& plan, const Engine& engine, int64_t document_tokens,
                          const DemoOptions& options) {
+  const std::string cpu = machine_info().cpu;
   return fmt::format(
-      "{} questions about the same {} documents ({} tokens), asked {} times each, every time with "
-      "the\n"
-      "documents in a new order, once per method; all methods have seen the documents before.\n"
-      "Model {}, {}, on {}{}.\n\n",
-      plan.num_questions, plan.num_documents, document_tokens, options.orders, engine.model().name,
-      compute_type_name(options.engine.dtype), machine_text(),
-      options.engine.num_threads > 0 ? fmt::format(", {} threads", options.engine.num_threads)
-                                     : "");
+      "Asking {} questions about the same {} documents ({} tokens), {} time{} each, every time "
+      "with the\n"
+      "documents in a new order, once per method; each method has seen the documents before.\n"
+      "Model {} in {}, threads: {}, CPU: {}.\n\n",
+      plan.num_questions, plan.num_documents, document_tokens, options.orders,
+      options.orders == 1 ? "" : "s", engine.model().name, compute_type_name(options.engine.dtype),
+      threads_text(options.engine), cpu.empty() ? "unknown" : cpu);
 }
 
 constexpr std::string_view kExplanation =

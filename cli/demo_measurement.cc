@@ -56,6 +56,7 @@ DemoPlan plan_demo(const std::vector<InputRow>& rows, int orders, uint64_t seed)
   DemoPlan plan;
   plan.num_questions = rows.size() + 2;
   plan.num_documents = rows.front().documents.size();
+  plan.warm_up = {rows.front().documents, rows.front().question, rows.front().answers};
   std::mt19937_64 random(seed);
   for (int o = 0; o < orders; ++o) {
     for (size_t q = 0; q < plan.num_questions; ++q) {
@@ -79,7 +80,7 @@ DemoPlan plan_demo(const std::vector<InputRow>& rows, int orders, uint64_t seed)
 Expected<int64_t> warm_up(Engine& engine, const DemoPlan& plan) {
   int64_t document_tokens = 0;
   for (const Method method : kAllMethods) {
-    Expected<Completion> completion = ask(engine, plan.requests.front(), method);
+    Expected<Completion> completion = ask(engine, plan.warm_up, method);
     if (!completion) return completion.status();
     document_tokens = 0;
     for (const DocumentUsage& document : completion->usage.documents) {

@@ -18,6 +18,7 @@ struct DemoRequest {
 };
 
 struct DemoPlan {
+  DemoRequest warm_up;  // the documents in an order of its own
   std::vector<DemoRequest> requests;
   size_t num_questions = 0;
   size_t num_documents = 0;
@@ -39,7 +40,7 @@ struct MethodResult {
   double exact_match_share() const;
 };
 
-/// Asks the first request once per method, so that every method's cache holds the documents.
+/// Asks the plan's warm-up once per method, so that every method's cache holds the documents.
 /// Returns the tokens of all documents.
 Expected<int64_t> warm_up(Engine& engine, const DemoPlan& plan);
 

@@ -16,32 +16,41 @@ std::string PairDifference::name() const {
 }
 
 MethodComparison::MethodComparison()
-    : pairs_{{Method::kLazy, Method::kBlock, 0, {}},
-             {Method::kLazy, Method::kMepic, 0, {}},
-             {Method::kBlock, Method::kMepic, 0, {}},
-             {Method::kPrefix, Method::kFull, 0, {}}} {}
+    : pairs_{{Method::kLazy, Method::kBlock, 0, {}, {}},
+             {Method::kLazy, Method::kMepic, 0, {}, {}},
+             {Method::kBlock, Method::kMepic, 0, {}, {}},
+             {Method::kPrefix, Method::kFull, 0, {}, {}}} {}
 
 Status MethodComparison::add(Engine& engine, const std::vector<Document>& documents,
-                             const std::string& question, std::string_view where) {
+                             const std::string& question, int max_tokens, std::string_view where) {
   Expected<std::vector<Segment>> segments = engine.render_rag(documents, question);
   if (!segments) return segments.status();
-  std::map<Method, std::vector<float>> logits;
-  for (const Method method : kAllMethods) {
+  const auto ask = [&](Method method, bool prompt_logits) {
     Request request;
     request.segments = *segments;
-    request.sampling.max_tokens = 1;
+    request.sampling.max_tokens = max_tokens;
     request.method = method;
-    request.prompt_logits = true;
-    Expected<Completion> completion = complete(engine, std::move(request));
+    request.prompt_logits = prompt_logits;
+    return complete(engine, std::move(request));
+  };
+  std::map<Method, Completion> completions;
+  for (const Method method : kAllMethods) {
+    Expected<Completion> completion = ask(method, true);
     if (!completion) return completion.status();
-    logits[method] = std::move(completion->prompt_logits);
+    completions[method] = *std::move(completion);
   }
+  Expected<Completion> reused = ask(Method::kPrefix, false);  // logits are always computed anew
+  if (!reused) return reused.status();
+  completions[Method::kPrefix].token_ids = std::move(reused->token_ids);
   for (PairDifference& pair : pairs_) {
-    const double difference = relative_difference(logits[pair.a], logits[pair.b]);
+    const Completion& a = completions[pair.a];
+    const Completion& b = completions[pair.b];
+    const double difference = relative_difference(a.prompt_logits, b.prompt_logits);
     if (pair.where.empty() || difference > pair.largest) {
       pair.largest = difference;
       pair.where = where;
     }
+    if (pair.unlike_answers.empty() && a.token_ids != b.token_ids) pair.unlike_answers = where;
   }
   return {};
 }

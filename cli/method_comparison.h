@@ -16,20 +16,24 @@ inline constexpr double kLogitTolerance = 1e-4;
 struct PairDifference {
   Method a;
   Method b;
-  double largest = 0;  // of |a - b|, as a share of the largest |logit|
-  std::string where;   // the case that it was seen in
+  double largest = 0;          // of |a - b|, as a share of the largest |logit|
+  std::string where;           // the case that it was seen in
+  std::string unlike_answers;  // the first case whose greedy answers differ; empty: none
 
   std::string name() const;
   bool within_rounding() const { return largest <= kLogitTolerance; }
+  bool agrees() const { return within_rounding() && unlike_answers.empty(); }
 };
 
-/// Compares the logits of every token of the question under all five methods.
+/// Compares the logits of every token of the question, and the greedy answers, under all five
+/// methods.
 class MethodComparison {
  public:
   MethodComparison();
-  /// Five requests. `where` names the case for people.
+  /// Six requests: `prefix` is asked twice, its second answer comes from reused KV. `where` names
+  /// the case for people.
   Status add(Engine& engine, const std::vector<Document>& documents, const std::string& question,
-             std::string_view where);
+             int max_tokens, std::string_view where);
   /// lazy-block, lazy-mepic, block-mepic, prefix-full.
   const std::vector<PairDifference>& pairs() const { return pairs_; }
 

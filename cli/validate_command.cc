@@ -80,28 +80,33 @@ Status examine(Engine& engine, const InputRow& row, const ValidateOptions& optio
   if (!ways) return ways.status();
   add_answers(row, *ways, engine.model().block_trained, findings);
   const std::string id = row.id.is_string() ? row.id.get<std::string>() : row.id.dump();
-  Status status = findings.comparison.add(engine, row.documents, row.question, "case " + id);
+  Status status = findings.comparison.add(engine, row.documents, row.question, sampling.max_tokens,
+                                          "case " + id);
   if (!status.ok()) return status;
   return findings.comparison.add(engine, reordered_documents(row.documents), row.question,
-                                 "case " + id + ", reordered");
+                                 sampling.max_tokens, "case " + id + ", reordered");
 }
 
 std::string pairs_table(const MethodComparison& comparison) {
   Table table({"pair", ">largest difference", ">limit", "verdict", "where"});
   for (const PairDifference& pair : comparison.pairs()) {
     table.add_row({pair.name(), fmt::format("{:.1e}", pair.largest),
-                   fmt::format("{:.0e}", kLogitTolerance),
-                   pair.within_rounding() ? "same" : "DIFFER", pair.where});
+                   fmt::format("{:.0e}", kLogitTolerance), pair.agrees() ? "same" : "DIFFER",
+                   pair.where});
   }
   return table.text();
 }
 
 Status report(Findings& findings, size_t num_cases) {
   for (const PairDifference& pair : findings.comparison.pairs()) {
-    if (pair.within_rounding()) continue;
-    findings.problems.push_back(
-        fmt::format("{}: the logits of {} differ by {:.1e} of the largest, more than {:.0e}",
-                    pair.where, pair.name(), pair.largest, kLogitTolerance));
+    if (!pair.within_rounding()) {
+      findings.problems.push_back(
+          fmt::format("{}: the logits of {} differ by {:.1e} of the largest, more than {:.0e}",
+                      pair.where, pair.name(), pair.largest, kLogitTolerance));
+    } else if (!pair.agrees()) {
+      findings.problems.push_back(
+          fmt::format("{}: {} answer differently", pair.unlike_answers, pair.name()));
+    }
   }
   std::string text =
       findings.answers.text() +
