@@ -73,7 +73,7 @@ Status ask(AskOptions options) {
   Request request;
   request.segments = *std::move(segments);
   request.sampling = options.sampling;
-  Expected<Completion> completion = complete(*engine, std::move(request), print);
+  Expected<Completion> completion = complete(*engine, request, print);
   if (!completion) return completion.status();
   status = print("\n");
   if (!status.ok()) return status;

@@ -4,9 +4,9 @@
 
 namespace anyslot::cli {
 
-Expected<Completion> complete(Engine& engine, Request request,
+Expected<Completion> complete(Engine& engine, const Request& request,
                               const std::function<Status(std::string_view)>& on_text) {
-  Expected<Stream> stream = engine.submit(std::move(request));
+  Expected<Stream> stream = engine.submit(request);
   if (!stream) return stream.status();
   Completion completion;
   while (true) {

@@ -20,7 +20,7 @@ struct Completion {
 /// Submits a request and waits for its end; `on_text` sees the pieces of the answer as they come,
 /// and its failure cancels the request. Fails with the engine's reason when the request is refused
 /// or ends in an error.
-Expected<Completion> complete(Engine& engine, Request request,
+Expected<Completion> complete(Engine& engine, const Request& request,
                               const std::function<Status(std::string_view)>& on_text = {});
 
 }  // namespace anyslot::cli

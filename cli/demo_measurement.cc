@@ -28,7 +28,7 @@ Expected<Completion> ask(Engine& engine, const DemoRequest& question, Method met
   request.sampling.max_tokens = kMaxAnswerTokens;
   request.method = method;
   request.cache_salt = method_name(method);  // no method profits from what another has computed
-  return complete(engine, std::move(request));
+  return complete(engine, request);
 }
 
 void add(const DemoRequest& question, const Completion& completion, MethodResult& result) {
@@ -71,7 +71,7 @@ DemoPlan plan_demo(const std::vector<InputRow>& rows, int orders, uint64_t seed)
         request.question = "What is the title of the last document?";
         request.answers = {request.documents.back().title.value_or("")};
       }
-      plan.requests.push_back(std::move(request));
+      plan.requests.push_back(request);
     }
   }
   return plan;

@@ -37,7 +37,7 @@ Status write_logits(const LogitsOptions& options, Interrupt& interrupt) {
   request.segments = *std::move(segments);
   request.sampling.max_tokens = 1;
   request.prompt_logits = true;
-  Expected<Completion> completion = complete(*engine, std::move(request));
+  Expected<Completion> completion = complete(*engine, request);
   if (!completion) return completion.status();
   const int64_t vocab_size = engine->model().vocab_size;
   const auto num_tokens = static_cast<int64_t>(completion->prompt_logits.size()) / vocab_size;

@@ -31,7 +31,7 @@ Status MethodComparison::add(Engine& engine, const std::vector<Document>& docume
     request.sampling.max_tokens = max_tokens;
     request.method = method;
     request.prompt_logits = prompt_logits;
-    return complete(engine, std::move(request));
+    return complete(engine, request);
   };
   std::map<Method, Completion> completions;
   for (const Method method : kAllMethods) {

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -89,7 +88,7 @@ CLI::Validator is_seed() {
 
 namespace {
 
-CLI::Validator number_where(std::function<bool(double)> fits, const std::string& range) {
+CLI::Validator number_where(const std::function<bool(double)>& fits, const std::string& range) {
   return {[fits, range](const std::string& text) {
             double value = 0;
             if (!CLI::detail::lexical_cast(text, value) || !std::isfinite(value) || !fits(value)) {

@@ -52,7 +52,7 @@ Expected<Completion> answer(Engine& engine, const InputRow& row, const SamplingP
   try {
     Expected<Request> request = request_of(engine, row, sampling);
     if (!request) return request.status();
-    return complete(engine, *std::move(request), [&](std::string_view) {
+    return complete(engine, *request, [&](std::string_view) {
       return results.stopped() ? Status(StatusCode::kCancelled, "stopped") : Status();
     });
   } catch (

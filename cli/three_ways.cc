@@ -12,7 +12,7 @@ Expected<WayAnswer> answer(Engine& engine, const InputRow& row, const SamplingPa
   request.segments = std::move(segments);
   request.sampling = sampling;
   request.method = row.method;
-  Expected<Completion> completion = complete(engine, std::move(request));
+  Expected<Completion> completion = complete(engine, request);
   if (!completion) return completion.status();
   WayAnswer result{std::move(completion->text), std::nullopt};
   if (!row.answers.empty()) result.found = score_answer(result.text, row.answers).contains_match;
@@ -48,8 +48,9 @@ Expected<ThreeWays> answer_three_ways(Engine& engine, const InputRow& row,
   ThreeWays ways;
   const auto run = [&](std::vector<Segment> segments, WayAnswer& into) {
     Expected<WayAnswer> result = answer(engine, row, sampling, std::move(segments));
-    if (result) into = *std::move(result);
-    return result.status();
+    if (!result) return result.status();
+    into = *std::move(result);
+    return Status();
   };
   Status status = run({inlined_segment(*in_order)}, ways.inlined);
   if (status.ok()) status = run(*std::move(in_order), ways.documents);
