@@ -93,14 +93,13 @@ typename AttentionKernel<Dot>::Tile AttentionKernel<Dot>::tile_at(const KeyRun& 
                                                                   int first_block) {
   Tile tile;
   const int left = run.num_blocks - first_block;
+  const int num_listed = run.num_blocks + run.num_ahead;
   tile.num_blocks = left < kTileBlocks ? left : kTileBlocks;
   tile.first_token = first_block * kBlockTokens;
-  const auto clamped = [&](int block) {
-    return block < run.num_blocks ? block : run.num_blocks - 1;
-  };
   for (int b = 0; b < kTileBlocks; ++b) {
-    const int block = clamped(first_block + b);
-    const int next = clamped(first_block + kTileBlocks + b);
+    const int block = first_block + (b < tile.num_blocks ? b : tile.num_blocks - 1);
+    const int after = first_block + tile.num_blocks + b;
+    const int next = after < num_listed ? after : num_listed - 1;
     tile.keys[b] = run.keys[block];
     tile.values[b] = run.values[block];
     tile.next_keys[b] = run.keys[next];

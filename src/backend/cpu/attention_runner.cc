@@ -7,8 +7,11 @@ namespace anyslot::cpu {
 
 namespace {
 
-/// Blocks whose pointers are listed at a time.
+/// Blocks that are listed at a time.
 constexpr int kRunBlocks = 256;
+/// Blocks of raw keys that are turned at a time: they should still be in the second-level cache
+/// when they are scored.
+constexpr int kRawRunBlocks = 16;
 
 /// Hands out consecutive, aligned pieces of one memory; without memory it only counts.
 class Carver {
@@ -52,14 +55,16 @@ struct AttentionRunner::Worker {
   float* sine = nullptr;
   float* row_cosine = nullptr;  // [rows, num_pairs]: of the rows' own positions
   float* row_sine = nullptr;
-  std::byte* turned_keys = nullptr;  // kTileBlocks blocks of raw keys, turned
+  std::byte* turned_keys = nullptr;  // kRawRunBlocks blocks of raw keys, turned
   bool has_raw_query = false;        // tile.queries are turned by the rows' own positions
   std::vector<int64_t> begins;       // per row: tokens of the range at hand that it sees
   std::vector<int64_t> ends;
   std::vector<int32_t> run_begins;  // the same, from the first token of a run of blocks
   std::vector<int32_t> run_ends;
-  const std::byte* keys[kRunBlocks];
-  const std::byte* values[kRunBlocks];
+  const std::byte* keys[kRunBlocks + kTileBlocks];
+  const std::byte* values[kRunBlocks + kTileBlocks];
+  int num_blocks = 0;  // listed in keys and values, to be attended to
+  int num_ahead = 0;   // listed behind them, to be prefetched
   std::vector<const float*> partials;
 
   /// Lays out memory for `rows` query rows.
@@ -82,7 +87,7 @@ struct AttentionRunner::Worker {
     row_cosine = carver.take<float>(int64_t{rows} * pairs);
     row_sine = carver.take<float>(int64_t{rows} * pairs);
     turned_keys =
-        carver.take<std::byte>(static_cast<int64_t>(call.storage.head_bytes() * kTileBlocks));
+        carver.take<std::byte>(static_cast<int64_t>(call.storage.head_bytes() * kRawRunBlocks));
     return carver.bytes();
   }
 };
@@ -176,7 +181,7 @@ void AttentionRunner::run_item(const AttentionCall& call, const WorkItem& item, 
     const Range& range = call.plan.ranges[i];
     find_visible_tokens(call, item, range, worker);
     turn_queries(call, item, range, kv_head, worker);
-    run_range(call, range, kv_head, worker);
+    run_range(call, item, i, kv_head, worker);
   }
   store(call, item, kv_head, worker);
 }
@@ -227,35 +232,60 @@ void AttentionRunner::turn_queries(const AttentionCall& call, const WorkItem& it
   }
 }
 
-void AttentionRunner::run_range(const AttentionCall& call, const Range& range, int kv_head,
-                                Worker& worker) {
+void AttentionRunner::run_range(const AttentionCall& call, const WorkItem& item, int32_t index,
+                                int kv_head, Worker& worker) {
+  const Range& range = call.plan.ranges[index];
   const Placement& placement = call.step.placements[range.placement];
   const bool raw = is_raw(call, range);
-  const int pairs = call.spec.rope->num_pairs();
   const int64_t end_block = blocks_for(range.end);
-  const int most_blocks = raw ? kTileBlocks : kRunBlocks;
+  const int most_blocks = raw ? kRawRunBlocks : kRunBlocks;
   for (int64_t first = range.begin / kBlockSize; first < end_block; first += most_blocks) {
-    const int count = static_cast<int>(std::min<int64_t>(most_blocks, end_block - first));
-    for (int b = 0; b < count; ++b) {
-      const BlockId block = placement.span.blocks[first + b];
-      worker.keys[b] = call.storage.head(call.layer, block, KvPart::kKey, kv_head);
-      worker.values[b] = call.storage.head(call.layer, block, KvPart::kValue, kv_head);
-      if (!raw) continue;
-      call.spec.rope->cos_sin(placement.start + (first + b) * kBlockSize, worker.cosine,
-                              worker.sine);
-      std::byte* turned = worker.turned_keys + b * call.storage.head_bytes();
-      kv_->turn_block_by_token(worker.keys[b], turned, call.spec.head_dim,
-                               {worker.cosine, worker.sine, pairs}, token_turns_.data(),
-                               token_turns_.data() + pairs * kBlockSize);
-      worker.keys[b] = turned;
+    const int64_t end = std::min(end_block, first + most_blocks);
+    worker.num_blocks = list_blocks(call, range, first, end, kv_head, 0, worker);
+    int listed = list_blocks(call, range, end, std::min(end_block, end + kTileBlocks), kv_head,
+                             worker.num_blocks, worker);
+    if (end == end_block && index + 1 < item.range_end) {
+      const Range& next = call.plan.ranges[index + 1];
+      const int64_t begin = next.begin / kBlockSize;
+      const int64_t next_end = std::min(blocks_for(next.end), begin + kTileBlocks);
+      listed = list_blocks(call, next, begin, next_end, kv_head, listed, worker);
     }
-    attend(first * kBlockSize, count, worker);
+    worker.num_ahead = listed - worker.num_blocks;
+    if (raw) turn_keys(call, placement.start + first * kBlockSize, worker);
+    attend(first * kBlockSize, worker);
+  }
+}
+
+/// Lists blocks [begin, end) of the range's span behind the first `listed` ones; returns how many
+/// are listed.
+int AttentionRunner::list_blocks(const AttentionCall& call, const Range& range, int64_t begin,
+                                 int64_t end, int kv_head, int listed, Worker& worker) {
+  const std::span<const BlockId> blocks = call.step.placements[range.placement].span.blocks;
+  for (int64_t b = begin; b < end; ++b, ++listed) {
+    worker.keys[listed] = call.storage.head(call.layer, blocks[b], KvPart::kKey, kv_head);
+    worker.values[listed] = call.storage.head(call.layer, blocks[b], KvPart::kValue, kv_head);
+  }
+  return listed;
+}
+
+/// Replaces the raw keys that the worker lists by turned ones. `position`: of the first of them.
+void AttentionRunner::turn_keys(const AttentionCall& call, int64_t position, Worker& worker) {
+  const RopeTable& rope = *call.spec.rope;
+  const int pairs = rope.num_pairs();
+  for (int b = 0; b < worker.num_blocks; ++b) {
+    rope.cos_sin(position + int64_t{b} * kBlockSize, worker.cosine, worker.sine);
+    std::byte* turned = worker.turned_keys + b * call.storage.head_bytes();
+    const int next = std::min(b + 1, worker.num_blocks - 1);
+    kv_->turn_block_by_token(worker.keys[b], worker.keys[next], turned, call.spec.head_dim,
+                             {worker.cosine, worker.sine, pairs}, token_turns_.data(),
+                             token_turns_.data() + pairs * kBlockSize);
+    worker.keys[b] = turned;
   }
 }
 
 /// Attends to the blocks that the worker lists.
-void AttentionRunner::attend(int64_t first_token, int num_blocks, Worker& worker) {
-  const int64_t num_tokens = int64_t{num_blocks} * kBlockSize;
+void AttentionRunner::attend(int64_t first_token, Worker& worker) {
+  const int64_t num_tokens = int64_t{worker.num_blocks} * kBlockSize;
   for (int r = 0; r < worker.tile.num_rows; ++r) {
     const auto from_first = [&](int64_t token) {
       return static_cast<int32_t>(std::clamp<int64_t>(token - first_token, 0, num_tokens));
@@ -263,8 +293,8 @@ void AttentionRunner::attend(int64_t first_token, int num_blocks, Worker& worker
     worker.run_begins[r] = from_first(worker.begins[r]);
     worker.run_ends[r] = from_first(worker.ends[r]);
   }
-  kv_->attend(worker.tile, {worker.keys, worker.values, num_blocks, worker.run_begins.data(),
-                            worker.run_ends.data()});
+  kv_->attend(worker.tile, {worker.keys, worker.values, worker.num_blocks, worker.num_ahead,
+                            worker.run_begins.data(), worker.run_ends.data()});
 }
 
 void AttentionRunner::store(const AttentionCall& call, const WorkItem& item, int kv_head,

@@ -47,8 +47,12 @@ class AttentionRunner {
                                   const Range& range, Worker& worker);
   void turn_queries(const AttentionCall& call, const WorkItem& item, const Range& range,
                     int kv_head, Worker& worker);
-  void run_range(const AttentionCall& call, const Range& range, int kv_head, Worker& worker);
-  void attend(int64_t first_token, int num_blocks, Worker& worker);
+  void run_range(const AttentionCall& call, const WorkItem& item, int32_t index, int kv_head,
+                 Worker& worker);
+  static int list_blocks(const AttentionCall& call, const Range& range, int64_t begin, int64_t end,
+                         int kv_head, int listed, Worker& worker);
+  void turn_keys(const AttentionCall& call, int64_t position, Worker& worker);
+  void attend(int64_t first_token, Worker& worker);
   void store(const AttentionCall& call, const WorkItem& item, int kv_head, Worker& worker);
   void merge(const AttentionCall& call, const Merge& order, int kv_head, Worker& worker);
 

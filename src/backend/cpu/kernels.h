@@ -45,9 +45,10 @@ struct AttentionTile {
 /// Consecutive blocks of one kv head. Row r sees tokens [row_begins[r], row_ends[r]), counted from
 /// the first block's first token.
 struct KeyRun {
-  const std::byte* const* keys = nullptr;  // [num_blocks]
+  const std::byte* const* keys = nullptr;  // [num_blocks + num_ahead]
   const std::byte* const* values = nullptr;
   int num_blocks = 0;
+  int num_ahead = 0;  // blocks behind them that come next, listed to be prefetched
   const int32_t* row_begins = nullptr;  // [num_rows]
   const int32_t* row_ends = nullptr;
 };
@@ -75,11 +76,15 @@ struct KvKernels {
   /// One row's state to [group, head_dim + 2]: the normalized result, the maximum, the sum.
   void (*store_partial)(const AttentionTile& tile, int row, float* partial);
 
-  /// Turns all keys of a block by one angle.
-  void (*turn_block)(const std::byte* src, std::byte* dst, int head_dim, const Turn& turn);
+  /// Turns all keys of a block by one angle. Here and below `next` is a block that will be turned
+  /// soon, fetched meanwhile.
+  void (*turn_block)(const std::byte* src, const std::byte* next, std::byte* dst, int head_dim,
+                     const Turn& turn);
   /// Turns key t by base + t. token_cosine, token_sine: [num_pairs, 16], of the positions 0 to 15.
-  void (*turn_block_by_token)(const std::byte* src, std::byte* dst, int head_dim, const Turn& base,
-                              const float* token_cosine, const float* token_sine);
+  /// `next`: a block that will be turned soon, fetched meanwhile.
+  void (*turn_block_by_token)(const std::byte* src, const std::byte* next, std::byte* dst,
+                              int head_dim, const Turn& base, const float* token_cosine,
+                              const float* token_sine);
   /// Turns K and stores K and V of one token. k, v: [head_dim].
   void (*store_token)(const TokenSlot& slot, int head_dim, const Turn& turn, const float* k,
                       const float* v);

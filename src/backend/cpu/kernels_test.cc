@@ -177,10 +177,10 @@ TEST_P(TurnBlock, ByOneAngleAndByTheAngleOfEachToken) {
       }
       const Turn turn{cosine.data(), sine.data(), pairs};
       PackedKeys after(kHeadDim, GetParam());
-      kv.turn_block(before.data(), after.data(), kHeadDim, turn);
+      kv.turn_block(before.data(), before.data(), after.data(), kHeadDim, turn);
       expect_turned(before, after, pairs, [&](int, int j) { return base(j); });
-      kv.turn_block_by_token(before.data(), after.data(), kHeadDim, turn, token_cosine.data(),
-                             token_sine.data());
+      kv.turn_block_by_token(before.data(), before.data(), after.data(), kHeadDim, turn,
+                             token_cosine.data(), token_sine.data());
       expect_turned(before, after, pairs, [&](int t, int j) { return base(j) + t * step(j); });
     }
   }

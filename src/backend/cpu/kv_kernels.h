@@ -77,13 +77,16 @@ struct KvFunctions {
     }
   }
 
-  static void turn_block(const std::byte* src, std::byte* dst, int head_dim, const Turn& turn) {
+  static void turn_block(const std::byte* src, const std::byte* next, std::byte* dst, int head_dim,
+                         const Turn& turn) {
+    fetch(next, head_dim);
     turn_packed_keys<S, Element>(src, dst, head_dim, turn.num_pairs, SameAngle<S>{turn});
   }
 
-  static void turn_block_by_token(const std::byte* src, std::byte* dst, int head_dim,
-                                  const Turn& base, const float* token_cosine,
+  static void turn_block_by_token(const std::byte* src, const std::byte* next, std::byte* dst,
+                                  int head_dim, const Turn& base, const float* token_cosine,
                                   const float* token_sine) {
+    fetch(next, head_dim);
     turn_packed_keys<S, Element>(src, dst, head_dim, base.num_pairs,
                                  AngleOfToken<S>{base, token_cosine, token_sine});
   }
@@ -107,6 +110,10 @@ struct KvFunctions {
   }
 
  private:
+  static void fetch(const std::byte* block, int head_dim) {
+    const auto bytes = static_cast<int64_t>(sizeof(Element)) * kBlockTokens * head_dim;
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(block + i, 0, 2);
+  }
   static float sum_of(const AttentionTile& tile, int64_t m) {
     Vec sum = S::zero();
     for (int i = 0; i < kMaxLanes; i += S::kLanes) {

@@ -54,29 +54,48 @@ void KvWriter::write(CpuKvStorage& storage, int layer, const AttentionSpec& spec
 
 void KvWriter::copy(CpuKvStorage& storage, std::span<const BlockCopy> copies,
                     std::span<const RopeTable* const> rope) {
-  const KvKernels& kv = kernels_of(storage);
+  constexpr int64_t kCopiesOfTask = 8;
   const KvShape& shape = storage.shape();
   const auto num_copies = static_cast<int64_t>(copies.size());
-  const auto copy_block = [&](int64_t task) {
-    const auto layer = static_cast<int>(task / num_copies);
-    const BlockCopy& order = copies[task % num_copies];
+  const int64_t tasks_of_layer = (num_copies + kCopiesOfTask - 1) / kCopiesOfTask;
+  const auto copy_some = [&](int64_t task) {
+    const auto layer = static_cast<int>(task / tasks_of_layer);
+    const int64_t begin = task % tasks_of_layer * kCopiesOfTask;
+    const int64_t end = std::min(num_copies, begin + kCopiesOfTask);
     Angles angles;
-    const Turn turn = angles.turn(*rope[layer], order.turn_by);
-    // Slots beyond order.num_tokens are copied too: nobody reads them before they are written.
-    for (int head = 0; head < shape.num_kv_heads; ++head) {
-      const std::byte* key = storage.head(layer, order.src, KvPart::kKey, head);
-      std::byte* copied_key = storage.head(layer, order.dst, KvPart::kKey, head);
-      if (order.turn_by == 0) {
-        std::memcpy(copied_key, key, storage.head_bytes());
-      } else {
-        kv.turn_block(key, copied_key, shape.head_dim, turn);
+    Turn turn;
+    for (int64_t c = begin; c < end; ++c) {
+      const BlockCopy& order = copies[c];
+      if (c == begin || order.turn_by != copies[c - 1].turn_by) {
+        turn = angles.turn(*rope[layer], order.turn_by);
       }
-      std::memcpy(storage.head(layer, order.dst, KvPart::kValue, head),
-                  storage.head(layer, order.src, KvPart::kValue, head), storage.head_bytes());
+      copy_block(storage, layer, order, copies[std::min(c + 1, end - 1)].src, turn);
     }
   };
-  threads_.parallel_for(num_copies * shape.num_layers,
-                        [&copy_block](int64_t task, int) { copy_block(task); });
+  threads_.parallel_for(tasks_of_layer * shape.num_layers,
+                        [&copy_some](int64_t task, int) { copy_some(task); });
+}
+
+/// Slots beyond order.num_tokens are copied too: nobody reads them before they are written. `next`:
+/// the block that is copied after this one.
+void KvWriter::copy_block(CpuKvStorage& storage, int layer, const BlockCopy& order, BlockId next,
+                          const Turn& turn) const {
+  const KvShape& shape = storage.shape();
+  const auto copy_part = [&](KvPart part) {  // its heads lie one after the other
+    std::memcpy(storage.head(layer, order.dst, part, 0), storage.head(layer, order.src, part, 0),
+                storage.head_bytes() * shape.num_kv_heads);
+  };
+  copy_part(KvPart::kValue);
+  if (order.turn_by == 0) {
+    copy_part(KvPart::kKey);
+    return;
+  }
+  for (int head = 0; head < shape.num_kv_heads; ++head) {
+    kernels_of(storage).turn_block(storage.head(layer, order.src, KvPart::kKey, head),
+                                   storage.head(layer, next, KvPart::kKey, head),
+                                   storage.head(layer, order.dst, KvPart::kKey, head),
+                                   shape.head_dim, turn);
+  }
 }
 
 }  // namespace anyslot::cpu

@@ -28,6 +28,8 @@ class KvWriter {
 
  private:
   const KvKernels& kernels_of(const CpuKvStorage& storage) const;
+  void copy_block(CpuKvStorage& storage, int layer, const BlockCopy& order, BlockId next,
+                  const Turn& turn) const;
 
   const KernelTable& kernels_;
   ThreadPool& threads_;
