@@ -80,6 +80,7 @@ std::string Table::text() const {
     for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
   }
   std::vector<std::string> rule;
+  rule.reserve(widths.size());
   for (const size_t width : widths) rule.emplace_back(width, '-');
   std::string text = line(rows_[0], widths) + line(rule, widths);
   for (size_t r = 1; r < rows_.size(); ++r) text += line(rows_[r], widths);
