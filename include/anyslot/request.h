@@ -35,7 +35,7 @@ struct SamplingParams {
   float top_p = 1.0F;        // (0, 1]
   int top_k = 0;             // 0: off
   uint64_t seed = 0;
-  int max_tokens = 64;                  // tokens to generate, at least 1
+  int max_tokens = 64;  // to generate, at least 1; the model's length may end the answer sooner
   std::vector<int32_t> stop_token_ids;  // in addition to the model's own
 };
 

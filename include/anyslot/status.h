@@ -15,7 +15,7 @@ enum class StatusCode {
                         // unknown architecture
   kResourceExhausted,   // a request or pool that can never fit, with the numbers in the message
   kCancelled,
-  kUnavailable,  // the engine is shutting down, or its queue is full
+  kUnavailable,  // the engine is shutting down
   kInternal,     // a library or a device failed
 };
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -46,12 +47,19 @@ struct ThreadPool::Impl {
   using Task = std::function<void(int64_t, int)>;
 
   explicit Impl(int num_threads) {
-    for (int worker = 1; worker < num_threads; ++worker) {
-      threads.emplace_back([this, worker] { worker_loop(worker); });
+    try {
+      for (int worker = 1; worker < num_threads; ++worker) {
+        threads.emplace_back([this, worker] { worker_loop(worker); });
+      }
+    } catch (const std::system_error&) {
+      stop();
+      throw;
     }
   }
 
-  ~Impl() {
+  ~Impl() { stop(); }
+
+  void stop() {
     {
       const std::lock_guard lock(mutex);
       stopping.store(true);

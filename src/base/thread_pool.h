@@ -9,6 +9,7 @@ namespace anyslot {
 /// A fixed team of threads, the caller being worker 0. One caller at a time.
 class ThreadPool {
  public:
+  /// Throws std::system_error when the system gives too few threads.
   explicit ThreadPool(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "engine/engine_core.h"
@@ -12,12 +13,13 @@ Stream::Stream(std::shared_ptr<internal::StreamState> state) : state_(std::move(
 Stream::Stream(Stream&&) noexcept = default;
 
 Stream& Stream::operator=(Stream&& other) noexcept {
-  std::swap(state_, other.state_);
+  if (state_ != nullptr && state_ != other.state_) state_->abandon();
+  state_ = std::move(other.state_);
   return *this;
 }
 
 Stream::~Stream() {
-  if (state_ != nullptr) state_->cancel();
+  if (state_ != nullptr) state_->abandon();
 }
 
 Event Stream::next() { return state_->next(); }
@@ -36,6 +38,9 @@ Expected<Engine> Engine::open(const EngineConfig& config) {
     return Engine(std::make_unique<internal::EngineCore>(std::move(*parts)));
   } catch (const std::filesystem::filesystem_error& error) {
     return failed_precondition(error.what());
+  } catch (const std::system_error& error) {
+    return resource_exhausted(std::string("the system gives no more threads (") + error.what() +
+                              "); lower --threads");
   } catch (const std::bad_alloc&) {
     return resource_exhausted("memory does not suffice to load " + config.model_path);
   }

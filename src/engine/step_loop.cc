@@ -1,6 +1,7 @@
 #include "engine/step_loop.h"
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <utility>
 
@@ -29,8 +30,8 @@ StepLoop::StepLoop(EngineParts& parts, std::shared_ptr<CommandQueue> commands)
 void StepLoop::run() {
   while (!commands_->closed()) {
     const bool idle = scheduler_.num_running() + scheduler_.num_waiting() == 0;
-    take_commands(idle);
     try {
+      take_commands(idle);
       if (scheduler_.plan_step(plan_)) run_step();
     } catch (const std::exception& error) {
       fail_all(std::string("the engine failed in a step: ") + error.what());
@@ -61,8 +62,9 @@ void StepLoop::handle(SubmitCommand& command) {
 void StepLoop::handle(CancelCommand& command) {
   const std::unique_ptr<Sequence> sequence = scheduler_.remove(command.id);
   if (sequence == nullptr) return;  // it had ended by itself
-  clients_.at(command.id).usage = sequence->usage;
-  clients_.at(command.id).usage.completion_tokens = sequence->num_generated();
+  Client& client = clients_.at(command.id);
+  if (!client.has_first_token) client.usage = sequence->usage;
+  client.usage.completion_tokens = sequence->num_generated();
   finish(command.id, FinishReason::kCancelled, {});
 }
 
@@ -115,6 +117,12 @@ void StepLoop::keep_prompt_logits(Client& client, const SampleTarget& target, si
 }
 
 void StepLoop::add_token(Client& client, Sequence& sequence, std::span<const float> logits) {
+  if (!std::all_of(logits.begin(), logits.end(),
+                   [](float logit) { return std::isfinite(logit); })) {
+    fail(sequence.id,
+         "the model gave logits that are not finite; its weights or its settings are broken");
+    return;
+  }
   const auto position = static_cast<int64_t>(sequence.tokens.size());
   const int32_t token = sampler_.sample(logits, sequence.sampling, position);
   scheduler_.append_token(sequence, token);
@@ -151,12 +159,15 @@ void StepLoop::finish(uint64_t id, FinishReason reason, Event event) {
   outbox_.emplace_back(std::move(client.mapped().stream), std::move(event));
 }
 
+void StepLoop::fail(uint64_t id, const std::string& message) {
+  scheduler_.remove(id);
+  Event event;
+  event.error = message;
+  finish(id, FinishReason::kError, std::move(event));
+}
+
 void StepLoop::fail_all(const std::string& message) {
-  for (const auto& sequence : scheduler_.remove_all()) {
-    Event event;
-    event.error = message;
-    finish(sequence->id, FinishReason::kError, std::move(event));
-  }
+  while (!clients_.empty()) fail(clients_.begin()->first, message);
 }
 
 void StepLoop::send() {

@@ -53,6 +53,7 @@ class StepLoop {
   void keep_prompt_logits(Client& client, const SampleTarget& target, size_t first_sample);
   void add_token(Client& client, Sequence& sequence, std::span<const float> logits);
   void finish(uint64_t id, FinishReason reason, Event event);
+  void fail(uint64_t id, const std::string& message);
   void fail_all(const std::string& message);
   void send();
   void publish_stats();

@@ -1,5 +1,6 @@
 #include "engine/stream_state.h"
 
+#include <span>
 #include <utility>
 
 namespace anyslot::internal {
@@ -20,7 +21,11 @@ void StreamState::push(Event event) {
 
 void StreamState::decode_text(Event& event) {
   if (!detokenizer_) return;
-  for (const int32_t token : event.token_ids) event.text += detokenizer_->push(token);
+  const bool stopped = event.finish_reason == FinishReason::kStop;  // the stop token is not shown
+  const std::span<const int32_t> tokens(event.token_ids);
+  for (const int32_t token : tokens.first(tokens.size() - (stopped ? 1 : 0))) {
+    event.text += detokenizer_->push(token);
+  }
   if (event.finish_reason) event.text += detokenizer_->flush();
 }
 
@@ -41,6 +46,10 @@ Event StreamState::next() {
     last_->prompt_logits.clear();
   }
   return event;
+}
+
+void StreamState::abandon() {
+  if (!last_) cancel();
 }
 
 void StreamState::cancel() { commands->push(CancelCommand{id}); }

@@ -25,6 +25,8 @@ struct StreamState {
   /// Reader's thread.
   Event next();
   void cancel();
+  /// Cancels unless the last event has been read.
+  void abandon();
 
   const uint64_t id;
   const std::shared_ptr<CommandQueue> commands;

@@ -1,5 +1,7 @@
 #include "kv/keys.h"
 
+#include "base/block.h"
+
 namespace anyslot {
 
 namespace {
@@ -44,6 +46,15 @@ Digest block_key(const Digest& chain, std::span<const int32_t> token_ids) {
   builder.add(kTextBlock).add(chain);
   add_tokens(builder, token_ids);
   return builder.finish();
+}
+
+std::vector<Digest> block_keys(const Digest& chain, std::span<const int32_t> token_ids) {
+  std::vector<Digest> keys;
+  keys.reserve(token_ids.size() / kBlockSize);
+  for (; token_ids.size() >= kBlockSize; token_ids = token_ids.subspan(kBlockSize)) {
+    keys.push_back(block_key(keys.empty() ? chain : keys.back(), token_ids.first(kBlockSize)));
+  }
+  return keys;
 }
 
 }  // namespace anyslot

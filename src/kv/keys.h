@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/hash.h"
 
@@ -29,5 +30,8 @@ Digest extend_with_segment(const Digest& chain, std::string_view kind, const Dig
 
 /// Key of a full block of text that follows `chain`; it is also the chain for the next block.
 Digest block_key(const Digest& chain, std::span<const int32_t> token_ids);
+
+/// Keys of all full blocks of `token_ids`, in order.
+std::vector<Digest> block_keys(const Digest& chain, std::span<const int32_t> token_ids);
 
 }  // namespace anyslot

@@ -5,8 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "kv/keys.h"
-
 namespace anyslot {
 
 namespace {
@@ -48,12 +46,12 @@ CacheEntry* KvCache::insert_encoding(const Digest& digest, int64_t num_tokens) {
   return &entry;
 }
 
-void KvCache::acquire(CacheEntry& entry) {
+void KvCache::acquire(CacheEntry& entry, bool counts) {
   if (!is_used(entry)) {
     ++referenced_entries_;
     keep(entry);
   }
-  policy_.count_use(entry.eviction);
+  if (counts) policy_.count_use(entry.eviction);
   ++(entry.state == EntryState::kReady ? entry.refs : entry.waiters);
 }
 
@@ -144,15 +142,10 @@ CacheEntry* KvCache::adopt_text_block(const Digest& digest, BlockId block) {
   return &entry;
 }
 
-std::vector<CacheEntry*> KvCache::find_text_run(const Digest& root, std::span<const int32_t> tokens,
-                                                int64_t max_blocks) {
+std::vector<CacheEntry*> KvCache::find_text_run(std::span<const Digest> keys) {
   std::vector<CacheEntry*> run;
-  const int64_t limit =
-      std::min(max_blocks, static_cast<int64_t>(tokens.size()) / int64_t{kBlockSize});
-  Digest chain = root;
-  for (int64_t i = 0; i < limit; ++i) {
-    chain = block_key(chain, tokens.subspan(static_cast<size_t>(i) * kBlockSize, kBlockSize));
-    CacheEntry* const entry = find(chain);
+  for (const Digest& key : keys) {
+    CacheEntry* entry = find(key);
     if (entry == nullptr || entry->state != EntryState::kReady) break;
     run.push_back(entry);
   }

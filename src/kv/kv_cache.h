@@ -74,9 +74,10 @@ class KvCache {
   /// A new entry in state kEncoding with one waiter, or nullptr when too few blocks are available
   /// (nothing is evicted then). The digest must be absent; num_tokens > 0.
   CacheEntry* insert_encoding(const Digest& digest, int64_t num_tokens);
-  /// One more use, which the eviction policy counts: a ref of a ready entry, a waiter of an
-  /// encoding one.
-  void acquire(CacheEntry& entry);
+  /// One more use: a ref of a ready entry, a waiter of an encoding one. The eviction policy counts
+  /// it if `counts`: a request that comes again after preemption, or names a document twice, is one
+  /// use.
+  void acquire(CacheEntry& entry, bool counts = true);
   /// Ends a use. An encoding entry is dropped with its last waiter, its blocks freed; a ready one
   /// becomes evictable with its last ref. The pointer is dead after a drop; returns true then. Text
   /// blocks of a chain are released from its end, so that the end is evicted first.
@@ -104,10 +105,9 @@ class KvCache {
   /// digest is known already.
   CacheEntry* adopt_text_block(const Digest& digest, BlockId block);
 
-  /// Ready entries of the longest run of full blocks of `tokens` that are cached along the chain
-  /// that starts at `root`. At most `max_blocks`. Does not acquire.
-  std::vector<CacheEntry*> find_text_run(const Digest& root, std::span<const int32_t> tokens,
-                                         int64_t max_blocks);
+  /// The longest run of ready text entries from the start of `keys` (see block_keys). Does not
+  /// acquire.
+  std::vector<CacheEntry*> find_text_run(std::span<const Digest> keys);
 
   KvCacheStats stats() const;
 

@@ -299,34 +299,34 @@ class TextRun : public KvCacheTest {
 };
 
 TEST_F(TextRun, FindsFullBlocksOfTheSameChainOnly) {
-  EXPECT_TRUE(cache_.find_text_run(root_, tokens_, 100).empty());
+  EXPECT_TRUE(cache_.find_text_run(block_keys(root_, tokens_)).empty());
   cache_blocks({0, 1, 2, 3});
-  EXPECT_EQ(cache_.find_text_run(root_, tokens_, 100), entries_)
+  EXPECT_EQ(cache_.find_text_run(block_keys(root_, tokens_)), entries_)
       << "the five last tokens fill no block";
-  EXPECT_EQ(cache_.find_text_run(root_, tokens_, 2).size(), 2U);
-  EXPECT_TRUE(cache_.find_text_run(root_, tokens_, 0).empty());
-  EXPECT_EQ(cache_.find_text_run(root_, std::span(tokens_).first(2 * kBlockSize - 1), 100).size(),
-            1U);
-  EXPECT_TRUE(cache_.find_text_run(key(98), tokens_, 100).empty());
+  EXPECT_TRUE(cache_.find_text_run({}).empty());
+  EXPECT_EQ(
+      cache_.find_text_run(block_keys(root_, std::span(tokens_).first(2 * kBlockSize - 1))).size(),
+      1U);
+  EXPECT_TRUE(cache_.find_text_run(block_keys(key(98), tokens_)).empty());
   std::vector<int32_t> changed = tokens_;
   ++changed[kBlockSize];
-  EXPECT_EQ(cache_.find_text_run(root_, changed, 100).size(), 1U);
+  EXPECT_EQ(cache_.find_text_run(block_keys(root_, changed)).size(), 1U);
   for (const CacheEntry* entry : entries_)
     EXPECT_EQ(entry->refs, 1) << "a look-up acquires nothing";
 }
 
 TEST_F(TextRun, StopsAtTheFirstGap) {
   cache_blocks({0, 1, 3});
-  EXPECT_EQ(cache_.find_text_run(root_, tokens_, 100).size(), 2U);
+  EXPECT_EQ(cache_.find_text_run(block_keys(root_, tokens_)).size(), 2U);
 }
 
 TEST_F(TextRun, StopsAtAnEntryThatIsNotReady) {
   cache_blocks({0});
   CacheEntry* const encoding = cache_.insert_encoding(chain_key(1), kBlockSize);
   cache_blocks({2});
-  EXPECT_EQ(cache_.find_text_run(root_, tokens_, 100).size(), 1U);
+  EXPECT_EQ(cache_.find_text_run(block_keys(root_, tokens_)).size(), 1U);
   cache_.mark_ready(*encoding);
-  EXPECT_EQ(cache_.find_text_run(root_, tokens_, 100).size(), 3U);
+  EXPECT_EQ(cache_.find_text_run(block_keys(root_, tokens_)).size(), 3U);
 }
 
 TEST_F(TextRun, IsEvictedFromItsEnd) {
@@ -335,7 +335,7 @@ TEST_F(TextRun, IsEvictedFromItsEnd) {
   allocate(16);
   for (size_t left = 4; left-- > 0;) {
     allocate(1);
-    EXPECT_EQ(cache_.find_text_run(root_, tokens_, 100).size(), left);
+    EXPECT_EQ(cache_.find_text_run(block_keys(root_, tokens_)).size(), left);
     EXPECT_EQ(cache_.stats().text_entries, static_cast<int64_t>(left));
   }
 }

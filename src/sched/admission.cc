@@ -15,12 +15,19 @@ std::span<const int32_t> span_tokens(const Sequence& sequence, const SequenceSpa
       .subspan(static_cast<size_t>(span.begin), static_cast<size_t>(span.num_tokens()));
 }
 
-// Cached blocks at the head of a text span. The last token of a sequence is always computed.
+// Cached blocks at the head of a text span. The last token of a sequence is always computed, and so
+// are tokens whose logits are wanted.
 std::vector<CacheEntry*> find_cached_text(const Sequence& sequence, const SequenceSpan& span,
                                           KvCache& cache) {
-  if (!span.indexed || sequence.prompt_logits) return {};
-  const int64_t reusable = span.num_tokens() - (&span == &sequence.last_span() ? 1 : 0);
-  return cache.find_text_run(span.key, span_tokens(sequence, span), reusable / kBlockSize);
+  int64_t reusable = span.num_tokens() - (&span == &sequence.last_span() ? 1 : 0);
+  if (sequence.prompt_logits) {
+    for (const TokenRange& range : sequence.text_ranges) {
+      if (range.end > span.begin)
+        reusable = std::min(reusable, std::max<int64_t>(0, range.begin - span.begin));
+    }
+  }
+  const auto blocks = std::min(static_cast<size_t>(reusable / kBlockSize), span.block_keys.size());
+  return cache.find_text_run(std::span(span.block_keys).first(blocks));
 }
 
 int64_t num_private_blocks(const SequenceSpan& span) {
@@ -55,18 +62,18 @@ int64_t count_needed_blocks(const Sequence& sequence, KvCache& cache) {
 
 // Takes what is cached already, before any allocation could evict it.
 void acquire_cached(Sequence& sequence, KvCache& cache) {
+  const bool counts = !sequence.admitted_before;
+  std::unordered_set<Digest, DigestHash> seen;
   for (SequenceSpan& span : sequence.spans) {
     if (span.is_document()) {
       span.entry = cache.find(span.key);
-      if (span.entry != nullptr) cache.acquire(*span.entry);
+      if (span.entry != nullptr) cache.acquire(*span.entry, counts && seen.insert(span.key).second);
       continue;
     }
     span.text_entries = find_cached_text(sequence, span, cache);
-    span.chain = span.key;
     for (CacheEntry* entry : span.text_entries) {
-      cache.acquire(*entry);
+      cache.acquire(*entry, counts);
       span.blocks.push_back(entry->blocks.front());
-      span.chain = entry->digest;
     }
     span.num_computed = static_cast<int64_t>(span.text_entries.size()) * kBlockSize;
   }
@@ -78,7 +85,7 @@ void insert_missing(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
     if (!span.is_document() || span.entry != nullptr) continue;
     span.entry = cache.find(span.key);  // the same document stood earlier in this sequence
     if (span.entry != nullptr) {
-      cache.acquire(*span.entry);
+      cache.acquire(*span.entry, /*counts=*/false);
       continue;
     }
     span.entry = cache.insert_encoding(span.key, span.num_tokens());

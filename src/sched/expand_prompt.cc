@@ -17,14 +17,15 @@ std::string_view document_encoding_name(const MethodTraits& traits) {
   return traits.key_form == KeyForm::kTurned ? "alone, turned" : "alone, raw";
 }
 
-SequenceSpan make_text_span(int64_t begin, int64_t end, const MethodTraits& traits,
-                            const Digest& chain) {
+SequenceSpan make_text_span(int64_t begin, std::span<const int32_t> tokens,
+                            const MethodTraits& traits, const Digest& chain) {
   SequenceSpan span;
   span.role = SpanRole::kText;
   span.begin = begin;
-  span.end = end;
+  span.end = begin + static_cast<int64_t>(tokens.size());
   span.indexed = traits.prefix_index;
   span.key = chain;
+  if (span.indexed) span.block_keys = block_keys(chain, tokens);
   return span;
 }
 
@@ -42,7 +43,6 @@ SequenceSpan make_document_span(int64_t begin, int64_t end, const MethodTraits& 
 
 void add_spans(Sequence& sequence, const std::vector<TokenSegment>& segments,
                const MethodTraits& traits, const KeyDomain& domain, const std::string& salt) {
-  const std::span<const int32_t> tokens(sequence.tokens);
   Digest chain = text_chain_root(domain, encoding_name(traits), salt);
   int64_t begin = 0;
   for (const TokenSegment& segment : segments) {
@@ -53,7 +53,7 @@ void add_spans(Sequence& sequence, const std::vector<TokenSegment>& segments,
       sequence.spans.push_back(make_document_span(begin, begin + length, traits, key));
       chain = extend_with_segment(chain, "document", key);
     } else {
-      sequence.spans.push_back(make_text_span(begin, begin + length, traits, chain));
+      sequence.spans.push_back(make_text_span(begin, ids, traits, chain));
       chain = extend_with_segment(chain, "text", block_key(chain, ids));
     }
     begin += length;
@@ -72,9 +72,10 @@ std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segment
     sequence->tokens.insert(sequence->tokens.end(), segment.token_ids.begin(),
                             segment.token_ids.end());
     has_documents = has_documents || segment.kind == SegmentKind::kDocument;
+    const auto end = static_cast<int64_t>(sequence->tokens.size());
+    if (segment.kind == SegmentKind::kText) sequence->text_ranges.push_back({begin, end});
     if (segment.document_index >= 0) {
-      sequence->documents.push_back(
-          {segment.id, begin, static_cast<int64_t>(sequence->tokens.size())});
+      sequence->documents.push_back({segment.id, begin, end});
     }
   }
   sequence->num_prompt_tokens = static_cast<int64_t>(sequence->tokens.size());
@@ -82,7 +83,7 @@ std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segment
     add_spans(*sequence, segments, traits, domain, salt);
   } else {
     const Digest chain = text_chain_root(domain, "in place", salt);
-    sequence->spans.push_back(make_text_span(0, sequence->num_prompt_tokens, traits, chain));
+    sequence->spans.push_back(make_text_span(0, sequence->tokens, traits, chain));
   }
   return sequence;
 }

@@ -96,15 +96,16 @@ void Scheduler::commit_jobs() {
 void Scheduler::index_text(SequenceSpan& span, const Sequence& sequence) {
   const std::span<const int32_t> tokens(sequence.tokens);
   while (span.indexed) {
-    const auto block = static_cast<int64_t>(span.text_entries.size());
-    if ((block + 1) * kBlockSize > span.num_computed) return;
-    const Digest key =
-        block_key(span.chain,
-                  tokens.subspan(static_cast<size_t>(span.begin + block * kBlockSize), kBlockSize));
-    CacheEntry* entry = cache_.adopt_text_block(key, span.blocks[static_cast<size_t>(block)]);
+    const size_t block = span.text_entries.size();
+    if (static_cast<int64_t>(block + 1) * kBlockSize > span.num_computed) return;
+    if (block == span.block_keys.size()) {
+      const Digest& chain = block == 0 ? span.key : span.block_keys.back();
+      const size_t begin = static_cast<size_t>(span.begin) + block * kBlockSize;
+      span.block_keys.push_back(block_key(chain, tokens.subspan(begin, kBlockSize)));
+    }
+    CacheEntry* entry = cache_.adopt_text_block(span.block_keys[block], span.blocks[block]);
     if (entry == nullptr) return;
     span.text_entries.push_back(entry);
-    span.chain = key;
   }
 }
 

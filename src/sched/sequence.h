@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,13 +32,13 @@ struct SequenceSpan {
   bool recompute_first_block = false;  // shared documents only
   bool indexed = false;                // text only: full blocks are looked up and entered
   Digest key;                          // of the document; or the chain that a text span starts from
+  std::vector<Digest> block_keys;      // indexed text: of its full blocks, as far as known
 
   CacheEntry* entry = nullptr;  // documents; a copied one lets go of it once copied
   std::vector<BlockId>
       blocks;  // text: all of it; a document: its copy, or its recomputed first block
   std::vector<CacheEntry*>
       text_entries;  // owners of the first blocks of a text span; the other blocks are private
-  Digest chain;      // after text_entries.size() blocks of text
   int64_t num_computed = 0;   // tokens whose KV this sequence wrote or found (text, first block)
   int64_t num_scheduled = 0;  // tokens that the step in flight writes
   bool copied = false;
@@ -51,6 +52,19 @@ struct SequenceSpan {
     return recompute_first_block ? std::min<int64_t>(num_tokens(), kBlockSize) : 0;
   }
   int64_t num_known() const { return num_computed + num_scheduled; }
+  /// The KV of all its tokens stands in the pool.
+  bool is_complete() const {
+    if (role == SpanRole::kCopiedDocument) return copied;
+    if (is_document() && (entry == nullptr || entry->state != EntryState::kReady)) return false;
+    return num_computed == num_own_tokens();
+  }
+};
+
+/// Positions [begin, end) of a prompt.
+struct TokenRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  bool contains(int64_t position) const { return begin <= position && position < end; }
 };
 
 /// Where a document of the request stands in its prompt; for the usage report.
@@ -70,7 +84,8 @@ struct Sequence {
   int64_t num_prompt_tokens = 0;
   std::vector<SequenceSpan> spans;
   std::vector<DocumentRange> documents;
-  Usage usage;  // token counts: set when first admitted
+  std::vector<TokenRange> text_ranges;  // prompt positions of the text segments
+  Usage usage;                          // token counts: set when first admitted
   bool admitted_before = false;
 
   int64_t num_generated() const { return static_cast<int64_t>(tokens.size()) - num_prompt_tokens; }
@@ -78,7 +93,14 @@ struct Sequence {
   const SequenceSpan& last_span() const { return spans.back(); }
   /// Everything but the newest token has its KV.
   bool is_decoding() const {
-    return num_generated() > 0 && last_span().num_computed + 1 == last_span().num_tokens();
+    return num_generated() > 0 && last_span().num_computed + 1 == last_span().num_tokens() &&
+           std::all_of(spans.begin(), spans.end() - 1,
+                       [](const SequenceSpan& span) { return span.is_complete(); });
+  }
+  bool wants_logits_of(int64_t position) const {
+    return prompt_logits &&
+           std::any_of(text_ranges.begin(), text_ranges.end(),
+                       [position](const TokenRange& range) { return range.contains(position); });
   }
 };
 

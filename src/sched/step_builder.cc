@@ -84,9 +84,7 @@ void StepBuilder::add_own_rows(Sequence& sequence, SequenceSpan& span, SampleTar
         int64_t{span.blocks[static_cast<size_t>(i / kBlockSize)]} * kBlockSize + i % kBlockSize;
     row.write_angle = span.key_form == KeyForm::kTurned ? i : 0;
     row.sequence = index;
-    const bool wants_logits =
-        sequence.prompt_logits && !span.is_document() && row.position < sequence.num_prompt_tokens;
-    row.sample = row.position == last_position || wants_logits;
+    row.sample = row.position == last_position || sequence.wants_logits_of(row.position);
     target.num_rows += row.sample ? 1 : 0;
     target.next_token = target.next_token || row.position == last_position;
     plan_->rows.push_back(row);

@@ -14,7 +14,7 @@ namespace anyslot {
 
 /// Runs step plans over a pool that remembers, for each slot, which token was written at which
 /// angle. A row's "logits" are a hash of what it sees, so that equal answers mean equal views.
-class FakeDevice {
+class TestDevice {
  public:
   /// The next token after each sampled row, in plan order.
   std::vector<int32_t> run(const StepPlan& plan) {

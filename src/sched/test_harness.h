@@ -1,0 +1,119 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sched/scheduler.h"
+#include "sched/test_device.h"
+
+namespace anyslot {
+
+using Ids = std::vector<int32_t>;
+
+inline Ids make_document(int seed, int length) {
+  Ids ids(static_cast<size_t>(length));
+  std::iota(ids.begin(), ids.end(), seed * 1000);
+  return ids;
+}
+
+struct Prompt {
+  Prompt(std::vector<Ids> given_documents, Ids given_question, Method given_method = Method::kLazy,
+         int given_max_tokens = 5)
+      : documents(std::move(given_documents)),
+        question(std::move(given_question)),
+        method(given_method),
+        max_tokens(given_max_tokens) {}
+
+  std::vector<Ids> documents;
+  Ids question;
+  Method method;
+  int max_tokens;
+  bool recompute_first_block = false;
+  std::string salt;
+  Ids text_between;  // after each document
+};
+
+// A scheduler, its cache, and a device that only remembers what was written where.
+class Harness {
+ public:
+  explicit Harness(int64_t num_blocks, SchedulerConfig config = {})
+      : cache_(num_blocks), scheduler_(config, cache_) {}
+
+  uint64_t submit(const Prompt& prompt) {
+    std::vector<TokenSegment> segments;
+    for (const Ids& document : prompt.documents) {
+      segments.push_back({SegmentKind::kDocument, document, "", -1});
+      segments.push_back({SegmentKind::kText, prompt.text_between, "", -1});
+    }
+    segments.push_back({SegmentKind::kText, prompt.question, "", -1});
+    const auto normal = normalize_segments(std::move(segments));
+    EXPECT_TRUE(normal.ok());
+    auto sequence = expand_prompt(
+        *normal, method_traits(prompt.method, prompt.recompute_first_block), {}, prompt.salt);
+    sequence->id = next_id_++;
+    sequence->sampling.max_tokens = prompt.max_tokens;
+    largest_need = std::max(largest_need, max_blocks(*sequence, prompt.max_tokens));
+    scheduler_.submit(std::move(sequence));
+    return next_id_ - 1;
+  }
+
+  bool step() {
+    if (!scheduler_.plan_step(plan)) return false;
+    const std::vector<int32_t> samples = device.run(plan);
+    scheduler_.commit_step();
+    size_t next = 0;
+    for (const SampleTarget& target : scheduler_.sample_targets()) {
+      next += static_cast<size_t>(target.num_rows);
+      if (target.next_token) take_token(*target.sequence, samples[next - 1]);
+    }
+    const Status status = scheduler_.check_integrity();
+    EXPECT_TRUE(status.ok()) << status.message();
+    return true;
+  }
+
+  void run() {
+    while (step()) {
+    }
+    EXPECT_EQ(cache_.stats().referenced_entries, 0);
+    EXPECT_EQ(cache_.stats().private_blocks, 0);
+  }
+
+  Ids answer(const Prompt& prompt) {
+    const uint64_t id = submit(prompt);
+    run();
+    return answers.at(id);
+  }
+
+  KvCache& cache() { return cache_; }
+  Scheduler& scheduler() { return scheduler_; }
+
+  StepPlan plan;
+  TestDevice device;
+  std::map<uint64_t, Ids> answers;
+  std::map<uint64_t, Usage> usages;
+  std::vector<uint64_t> finished_order;
+  int64_t largest_need = 0;  // blocks, see max_blocks
+
+ private:
+  void take_token(Sequence& sequence, int32_t token) {
+    scheduler_.append_token(sequence, token);
+    if (sequence.num_generated() < sequence.sampling.max_tokens) return;
+    answers[sequence.id] = {sequence.tokens.begin() + sequence.num_prompt_tokens,
+                            sequence.tokens.end()};
+    usages[sequence.id] = sequence.usage;
+    finished_order.push_back(sequence.id);
+    scheduler_.remove(sequence.id);
+  }
+
+  KvCache cache_;
+  Scheduler scheduler_;
+  uint64_t next_id_ = 1;
+};
+
+}  // namespace anyslot
