@@ -211,6 +211,28 @@ TEST_F(EngineTest, SamplingRepeatsWithItsSeed) {
   EXPECT_NE(run(engine, request).token_ids, first.token_ids);
 }
 
+TEST_F(EngineTest, PreemptedRequestsGiveTheSameAnswers) {
+  for (const Method method : kAllMethods) {
+    SCOPED_TRACE(method_name(method));
+    const auto make_long = [&](int i) {
+      Request request = make_request({i % 3, 30 + i % 2}, method, 40 + i);
+      request.segments.insert(request.segments.begin() + 1, text_segment(random_tokens(11, 99)));
+      request.sampling.max_tokens = 120;
+      return request;
+    };
+    Engine roomy = open();
+    Engine tight = open(24);
+    std::vector<Answer> expected;
+    for (int i = 0; i < 6; ++i) expected.push_back(run(roomy, make_long(i)));
+    std::vector<Stream> streams;
+    for (int i = 0; i < 6; ++i) streams.push_back(submit(tight, make_long(i)));
+    for (size_t i = 0; i < streams.size(); ++i)
+      EXPECT_EQ(wait_for(streams[i]).token_ids, expected[i].token_ids) << i;
+    EXPECT_GT(tight.stats().preemptions_total, 0);
+    expect_idle(tight);
+  }
+}
+
 struct Refusal {
   std::function<void(Request&)> change;
   StatusCode code;

@@ -137,25 +137,48 @@ TEST_F(MethodsTest, TextBetweenDocuments) {
 }
 
 TEST_F(MethodsTest, PrefixEqualsFullColdAndWarm) {
-  Documents documents{random_tokens(100, 1), random_tokens(17, 2), random_tokens(333, 3)};
+  const Documents documents{random_tokens(100, 1), random_tokens(17, 2), random_tokens(333, 3)};
   const auto question = random_tokens(21, 4);
-  Request full = make_request(documents, question, Method::kFull);
-  Request prefix = make_request(documents, question, Method::kPrefix);
-  full.prompt_logits = prefix.prompt_logits = false;
-  const Answer expected = answer(documents, question, Method::kFull);
-  EXPECT_LT(relative_difference(answer(documents, question, Method::kPrefix).prompt_logits,
-                                expected.prompt_logits),
-            kTolerance);
-  const Answer warm = run(*engine_, prefix);
-  EXPECT_EQ(warm.usage.cached_tokens, (471 - 1) / 16 * 16);
-  EXPECT_EQ(warm.token_ids, expected.token_ids);
-  EXPECT_EQ(run(*engine_, full).usage.cached_tokens, 0);
+  const Answer full = answer(documents, question, Method::kFull);
+  const Answer cold = answer(documents, question, Method::kPrefix);
+  const Answer warm = answer(documents, question, Method::kPrefix);
+  ASSERT_EQ(full.prompt_logits.size(), question.size() * 128) << "documents give no logits";
+  EXPECT_LT(relative_difference(cold.prompt_logits, full.prompt_logits), kTolerance);
+  EXPECT_LT(relative_difference(warm.prompt_logits, full.prompt_logits), kTolerance);
+  EXPECT_EQ(cold.usage.cached_tokens, 0);
+  EXPECT_EQ(warm.usage.cached_tokens, 450 / 16 * 16);
+  EXPECT_EQ(answer(documents, question, Method::kFull).usage.cached_tokens, 0);
 
   // Alone is not in place: documents that do not see each other give other logits.
   EXPECT_GT(relative_difference(answer(documents, question, Method::kLazy).prompt_logits,
-                                std::vector<float>(expected.prompt_logits.end() - 21 * 128,
-                                                   expected.prompt_logits.end())),
+                                full.prompt_logits),
             100 * kTolerance);
+}
+
+// Recomputed first blocks see what stands before them: with documents of one block mepic is full.
+TEST_F(MethodsTest, MepicWithRecomputedFirstBlocks) {
+  const TemporaryModel model({});
+  EngineConfig config = float32_config(model.path());
+  config.mepic_recompute_first_block = true;
+  Engine engine = open_engine(config);
+  const Documents short_documents{random_tokens(16, 1), random_tokens(9, 2), random_tokens(16, 3)};
+  const auto question = random_tokens(5, 4);
+  const Answer full = run(engine, make_request(short_documents, question, Method::kFull));
+  for (int pass = 0; pass < 2; ++pass) {
+    const Answer mepic = run(engine, make_request(short_documents, question, Method::kMepic));
+    EXPECT_LT(relative_difference(mepic.prompt_logits, full.prompt_logits), kTolerance);
+    EXPECT_EQ(mepic.usage.cached_tokens, 0) << "the recomputed block is no hit";
+  }
+  const Documents long_documents{random_tokens(40, 1), random_tokens(50, 2)};
+  const Answer first = run(engine, make_request(long_documents, question, Method::kMepic));
+  const Answer second = run(engine, make_request(long_documents, question, Method::kMepic));
+  EXPECT_EQ(second.usage.cached_tokens, 40 + 50 - 2 * 16);
+  EXPECT_LT(relative_difference(second.prompt_logits, first.prompt_logits), kTolerance);
+  EXPECT_GT(relative_difference(
+                first.prompt_logits,
+                run(engine, make_request(long_documents, question, Method::kLazy)).prompt_logits),
+            100 * kTolerance);
+  expect_idle(engine);
 }
 
 TEST_F(MethodsTest, AColdRequestEqualsAWarmOneAndASharedOne) {

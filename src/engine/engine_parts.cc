@@ -1,12 +1,12 @@
 #include "engine/engine_parts.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
+#include "base/system_memory.h"
 #include "base/thread_pool.h"
 
 namespace anyslot::internal {
@@ -19,10 +19,6 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kDefaultKvLimit = 4096 * kMiB;
 constexpr int64_t kMaxBlocks = int64_t{1}
                                << 30;  // slots of all blocks fit comfortably in int64, ids in int32
-
-int64_t free_memory_bytes() {
-  return int64_t{sysconf(_SC_AVPHYS_PAGES)} * int64_t{sysconf(_SC_PAGESIZE)};
-}
 
 Status check_config(const EngineConfig& config) {
   if (config.model_path.empty())
@@ -111,7 +107,7 @@ void finish_config(EngineParts& parts) {
 Status create_kv_pool(EngineParts& parts) {
   EngineConfig& config = parts.config;
   if (config.kv_cache_bytes == 0) {
-    config.kv_cache_bytes = std::min(free_memory_bytes() / 4, kDefaultKvLimit);
+    config.kv_cache_bytes = std::min(available_memory_bytes() / 4, kDefaultKvLimit);
   }
   const DType dtype = config.dtype == ComputeType::kFloat32 ? DType::kFloat32 : DType::kBFloat16;
   const auto block_bytes = static_cast<int64_t>(parts.decoder->kv_shape(dtype, 1).block_bytes());
