@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <dnnl.hpp>
 #include <vector>
+
+#include "backend/cpu/onednn_matmul.h"
 
 namespace anyslot::bench {
 
@@ -23,7 +24,8 @@ Product make_product(const dnnl::engine& engine, const MatmulShape& shape,
   const memory::desc weights({shape.in, shape.out}, type, memory::format_tag::any);
   const memory::desc result({shape.rows, shape.out}, memory::data_type::f32,
                             memory::format_tag::ab);
-  const dnnl::matmul::primitive_desc description({source, weights, result}, engine);
+  const auto description =
+      cpu::matmul_primitive_desc(engine, source, weights, result, dnnl::primitive_attr());
   return {dnnl::matmul(description), memory(description.src_desc(), engine),
           memory(description.weights_desc(), engine), memory(description.dst_desc(), engine)};
 }

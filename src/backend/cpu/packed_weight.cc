@@ -115,9 +115,9 @@ Expected<std::unique_ptr<PackedWeight>> pack_weight(std::span<const TensorView> 
   std::vector<dnnl::memory::desc> layouts;
   std::vector<size_t> offsets;
   size_t bytes = 0;
-  for (const Columns& slice : columns) {
-    const MatmulShape shape{kTypicalRows, in_features, slice.count, types.onednn()};
-    const bool as_before = !layouts.empty() && slice.count == layouts.back().dims()[1];
+  for (size_t s = 0; s < columns.size(); ++s) {
+    const MatmulShape shape{kTypicalRows, in_features, columns[s].count, types.onednn()};
+    const bool as_before = s > 0 && columns[s].count == columns[s - 1].count;
     layouts.push_back(as_before ? layouts.back() : preferred_weights(engine, shape));
     offsets.push_back(bytes);
     bytes += (layouts.back().get_size() + 63) / 64 * 64;
