@@ -12,11 +12,22 @@ namespace anyslot::cpu {
 
 namespace {
 
+/// oneDNN runs serially on this thread while it lives; the caller's own setting comes back after.
+class SerialOpenMp {
+ public:
+  SerialOpenMp() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~SerialOpenMp() { omp_set_num_threads(before_); }
+  SerialOpenMp(const SerialOpenMp&) = delete;
+  SerialOpenMp& operator=(const SerialOpenMp&) = delete;
+
+ private:
+  int before_;
+};
+
 /// Rows of one task, at most: larger chunks gain nothing.
 constexpr int64_t kMaxChunkRows = 256;
 /// Up to 64 rows a product is bound by reading the weights, and a few unused rows cost little.
-constexpr int64_t kSmallRowCounts[] = {1, 4, 8, 16, 24, 32, 48, 64};
-constexpr int64_t kRowStep = 16;  // of row counts above those
+constexpr int64_t kSmallRowCounts[] = {1, 4, 8, 16, 24, 32, 40, 48, 56, 64};
 
 /// Equal chunks of rows. The last one may begin earlier, so that it ends with the rows.
 struct Chunks {
@@ -30,7 +41,8 @@ Chunks cut_rows(int64_t rows) {
   for (const int64_t candidate : kSmallRowCounts) {
     if (candidate >= least) return {candidate, count};
   }
-  return {(least + kRowStep - 1) / kRowStep * kRowStep, count};
+  const int64_t step = least <= 128 ? 8 : 16;
+  return {(least + step - 1) / step * step, count};
 }
 
 }  // namespace
@@ -78,7 +90,7 @@ Expected<std::unique_ptr<LinearRunner>> LinearRunner::create(const KernelTable& 
 
 Expected<std::unique_ptr<LinearWeight>> LinearRunner::load(std::span<const TensorView> parts) {
   try {
-    omp_set_num_threads(1);
+    const SerialOpenMp serial;
     Expected<std::unique_ptr<PackedWeight>> weight = pack_weight(parts, types_, engine_, threads_);
     if (!weight) return weight.status();
     return std::unique_ptr<LinearWeight>(std::move(*weight));
@@ -179,9 +191,13 @@ Status LinearRunner::run(const PackedWeight& weight, const TensorView& x, const 
     const Matmul::Memories& memories = matmul.memories[worker_index];
     const int64_t begin = std::min(chunk * chunks.rows, last_begin);
     omp_set_num_threads(1);
-    dnnl_memory_set_data_handle(
-        memories.src.get(), const_cast<std::byte*>(rows + static_cast<size_t>(begin) * row_bytes));
-    dnnl_memory_set_data_handle(memories.scratchpad.get(), worker.scratchpad.data());
+    void* source = const_cast<std::byte*>(rows + static_cast<size_t>(begin) * row_bytes);
+    if (dnnl_memory_set_data_handle(memories.src.get(), source) != dnnl_success ||
+        dnnl_memory_set_data_handle(memories.scratchpad.get(), worker.scratchpad.data()) !=
+            dnnl_success) {
+      failed = true;
+      return;
+    }
     const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, memories.src.get()},
                                          {DNNL_ARG_WEIGHTS, slice.packed.get()},
                                          {DNNL_ARG_DST, memories.dst.get()},
