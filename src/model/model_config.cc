@@ -12,26 +12,15 @@ namespace anyslot {
 
 namespace {
 
-std::vector<int32_t> read_token_ids(const ConfigReader& reader, const char* key,
-                                    int64_t vocab_size) {
-  std::vector<int32_t> ids;
-  for (const int64_t id : reader.integers(key, 0, vocab_size - 1)) {
-    ids.push_back(static_cast<int32_t>(id));
-  }
-  return ids;
-}
-
-void read_special_tokens(const ConfigReader& reader, ModelConfig& config) {
-  if (reader.has("eos_token_id")) {
-    config.eos_token_ids = read_token_ids(reader, "eos_token_id", config.vocab_size);
-  }
-  if (reader.has("bos_token_id")) {
-    config.bos_token_id =
-        static_cast<int32_t>(reader.integer("bos_token_id", 0, config.vocab_size - 1));
+void read_eos_token_ids(const ConfigReader& reader, ModelConfig& config) {
+  if (!reader.has("eos_token_id")) return;
+  config.eos_token_ids.clear();
+  for (const int64_t id : reader.integers("eos_token_id", 0, config.vocab_size - 1)) {
+    config.eos_token_ids.push_back(static_cast<int32_t>(id));
   }
 }
 
-/// generation_config.json is optional; what it says about special tokens goes first.
+/// generation_config.json is optional; what it says about ends goes first.
 Status read_generation_config(const std::string& model_dir, ModelConfig& config) {
   const std::string path = model_dir + "/generation_config.json";
   std::error_code error;
@@ -39,7 +28,7 @@ Status read_generation_config(const std::string& model_dir, ModelConfig& config)
   const Expected<nlohmann::json> json = read_json_file(path);
   if (!json) return json.status();
   Status status;
-  read_special_tokens(ConfigReader(*json, path, status), config);
+  read_eos_token_ids(ConfigReader(*json, path, status), config);
   return status;
 }
 
@@ -76,7 +65,7 @@ Expected<ModelConfig> load_model_config(const std::string& model_dir) {
   ModelConfig config;
   config.architecture = architectures.front();
   architecture->read_config(reader, config);
-  read_special_tokens(reader, config);
+  read_eos_token_ids(reader, config);
   if (!status) return status;
   if (status = read_generation_config(model_dir, config); !status) return status;
   return config;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +25,6 @@ struct ModelConfig {
   bool tie_word_embeddings = false;
   /// generation_config.json's, or else config.json's. May be empty.
   std::vector<int32_t> eos_token_ids;
-  std::optional<int32_t> bos_token_id;
 
   /// Covers every field that changes what a layer computes; not those that only end a generation.
   Digest fingerprint() const;

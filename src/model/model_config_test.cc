@@ -64,7 +64,6 @@ TEST(ModelConfig, ReadsTheGoldens) {
   EXPECT_EQ(config->max_position_embeddings, 256);
   EXPECT_FALSE(config->tie_word_embeddings);
   EXPECT_THAT(config->eos_token_ids, ElementsAre(2));
-  EXPECT_EQ(config->bos_token_id, 1);
 }
 
 TEST(ModelConfig, FillsInWhatMayBeAbsent) {
@@ -75,7 +74,6 @@ TEST(ModelConfig, FillsInWhatMayBeAbsent) {
   EXPECT_EQ(config->rope_theta, 10000.0);
   EXPECT_FALSE(config->tie_word_embeddings);
   EXPECT_THAT(config->eos_token_ids, IsEmpty());
-  EXPECT_FALSE(config->bos_token_id.has_value());
 }
 
 TEST(ModelConfig, FindsRopeThetaInBothPlaces) {
@@ -86,11 +84,10 @@ TEST(ModelConfig, FindsRopeThetaInBothPlaces) {
 }
 
 TEST(ModelConfig, GenerationConfigHasTheLastWordOnStops) {
-  const std::string config = config_with("\"eos_token_id\": 2,\"bos_token_id\": 3");
+  const std::string config = config_with("\"eos_token_id\": 2");
   EXPECT_THAT(load(config)->eos_token_ids, ElementsAre(2));
   EXPECT_THAT(load(config, R"({"eos_token_id": [7, 8]})")->eos_token_ids, ElementsAre(7, 8));
   EXPECT_THAT(load(config, R"({"eos_token_id": null})")->eos_token_ids, ElementsAre(2));
-  EXPECT_EQ(load(config, R"({"bos_token_id": 9})")->bos_token_id, 9);
   EXPECT_THAT(load(config, R"({"eos_token_id": [7, 100]})").status().message(),
               AllOf(HasSubstr("generation_config.json: eos_token_id holds 100"),
                     HasSubstr("from 0 to 99")));
@@ -143,7 +140,6 @@ const BadConfig kBadConfigs[] = {
     {R"("quantization_config":{"quant_method":"fp8"})", "quantized weights are not supported"},
     {R"("eos_token_id":100)", "eos_token_id holds 100"},
     {R"("eos_token_id":[1,"x"])", "eos_token_id holds \"x\""},
-    {R"("bos_token_id":-1)", "bos_token_id is -1"},
 };
 
 class BadModelConfig : public ::testing::TestWithParam<BadConfig> {};
