@@ -184,7 +184,7 @@ TEST_P(GoldenDecoder, RefusesTokensOutsideTheVocabulary) {
   }
 }
 
-constexpr const char* kGoldens[] = {"llama-plain", "llama-tied"};
+constexpr const char* kGoldens[] = {"llama-plain", "llama-tied", "llama-rope-llama3"};
 
 std::vector<Case> cases() {
   std::vector<Case> all;

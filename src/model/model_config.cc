@@ -32,17 +32,31 @@ Status read_generation_config(const std::string& model_dir, ModelConfig& config)
   return status;
 }
 
+void add_number(DigestBuilder& builder, double value) {
+  builder.add(std::bit_cast<int64_t>(value));
+}
+
+void add_rope(DigestBuilder& builder, const RopeConfig& rope) {
+  add_number(builder, rope.theta);
+  builder.add(rope.llama3 ? "llama3" : "default");
+  if (!rope.llama3) return;
+  add_number(builder, rope.llama3->factor);
+  add_number(builder, rope.llama3->low_freq_factor);
+  add_number(builder, rope.llama3->high_freq_factor);
+  builder.add(rope.llama3->original_max_position_embeddings);
+}
+
 }  // namespace
 
 Digest ModelConfig::fingerprint() const {
   DigestBuilder builder;
-  builder.add("anyslot model config 1").add(architecture);
+  builder.add("anyslot model config 2").add(architecture);
   builder.add(vocab_size).add(hidden_size).add(intermediate_size);
   for (const int value : {num_layers, num_heads, num_kv_heads, head_dim}) {
     builder.add(static_cast<int64_t>(value));
   }
   builder.add(static_cast<int64_t>(std::bit_cast<int32_t>(rms_norm_eps)));
-  builder.add(std::bit_cast<int64_t>(rope_theta));
+  add_rope(builder, rope);
   builder.add(static_cast<int64_t>(tie_word_embeddings ? 1 : 0));
   return builder.finish();
 }
