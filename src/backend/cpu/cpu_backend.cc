@@ -136,7 +136,8 @@ Status CpuBackend::open_products() {
 
 std::string CpuBackend::description() const {
   const int num_threads = threads_.num_threads();
-  return "cpu: " + std::string(kernels_.name) + " kernels, oneDNN " + onednn_version() + ", " +
+  return "cpu: " + std::string(kernels_.name) + " kernels, oneDNN " + onednn_version() + " (" +
+         std::string(dtype_name(products_->types().product)) + " products), " +
          std::to_string(num_threads) + (num_threads == 1 ? " thread" : " threads");
 }
 

@@ -132,7 +132,6 @@ void LinearRunner::find_matmuls(const PackedWeight& weight, int64_t chunk_rows) 
     const MatmulShape shape{chunk_rows, weight.in_features(), slice.count, types_.onednn()};
     std::unique_ptr<Matmul>& matmul = matmuls_[shape];
     if (!matmul) {
-      omp_set_num_threads(1);  // a primitive is cut for the threads that its creator has
       const auto description = describe_matmul(engine_, shape, slice.packed.get_desc());
       auto made = std::make_unique<Matmul>();
       made->primitive = dnnl::matmul(description);
@@ -164,6 +163,7 @@ Status LinearRunner::run(const PackedWeight& weight, const TensorView& x, const 
                          bool accumulate) {
   if (x.rows == 0) return {};
   const Chunks chunks = cut_rows(x.rows);
+  const SerialOpenMp serial;  // a primitive is cut for the threads that its creator has
   try {
     find_matmuls(weight, chunks.rows);
   } catch (const dnnl::error& error) {

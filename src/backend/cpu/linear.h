@@ -27,6 +27,8 @@ class LinearRunner {
                                                         ThreadPool& threads, ProductTypes types);
   ~LinearRunner();
 
+  const ProductTypes& types() const { return types_; }
+
   /// See Backend::load_linear.
   Expected<std::unique_ptr<LinearWeight>> load(std::span<const TensorView> parts);
 
