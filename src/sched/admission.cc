@@ -1,7 +1,6 @@
 #include "sched/admission.h"
 
 #include <algorithm>
-#include <ranges>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>
@@ -182,7 +181,9 @@ void release(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
     release_entry(span.entry, cache, jobs);
     cache.free_private(std::span(span.blocks).subspan(span.text_entries.size()));
     // Later blocks of a chain leave first, so that none is left without its predecessors.
-    for (CacheEntry* entry : std::views::reverse(span.text_entries)) cache.release(*entry);
+    for (auto entry = span.text_entries.rbegin(); entry != span.text_entries.rend(); ++entry) {
+      cache.release(**entry);
+    }
     span.blocks.clear();
     span.text_entries.clear();
     span.num_computed = 0;
