@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "backend/rope.h"
 #include "support/engine_support.h"
@@ -93,6 +94,32 @@ TEST(PoolContents, BlockCopiesExactlyTheDocumentBlocksAndLazyNone) {
     run(engine, make_request(document, method));
     EXPECT_EQ(after_one, method == Method::kBlock ? 2 + 4 : 0);
     EXPECT_EQ(engine.stats().blocks_copied_total, 2 * after_one);
+  }
+}
+
+// A recycled block keeps what its earlier owner wrote, at worst what a broken request left behind.
+TEST(PoolContents, WhatAnEarlierOwnerLeftHasNoEffect) {
+  const TemporaryModel model({});
+  EngineConfig config = float32_config(model.path());
+  config.kv_cache_bytes = 64 * 8192;
+  for (const Method method : kAllMethods) {
+    Engine clean = open_engine(config);
+    Engine dirty = open_engine(config);
+    internal::EngineCore& core = EngineTestAccess::core(dirty);
+    core.call([&](internal::StepLoop&) {
+      const std::vector<float> nans(core.storage().shape().block_bytes() / sizeof(float),
+                                    std::nanf(""));
+      for (BlockId block = 0; block < core.storage().shape().num_blocks; ++block) {
+        ASSERT_TRUE(core.storage().import_block(block, std::as_bytes(std::span(nans))).ok());
+      }
+    });
+    Request request = make_request(random_tokens(37, 2), method);
+    request.sampling.max_tokens = 20;
+    request.prompt_logits = true;
+    const Answer expected = run(clean, request);
+    const Answer answer = run(dirty, request);
+    EXPECT_EQ(answer.token_ids, expected.token_ids) << method_name(method) << " " << answer.error;
+    EXPECT_EQ(answer.prompt_logits, expected.prompt_logits) << method_name(method);
   }
 }
 

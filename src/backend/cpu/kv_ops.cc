@@ -27,8 +27,20 @@ const KvKernels& KvWriter::kernels_of(const CpuKvStorage& storage) const {
   return storage.shape().dtype == DType::kFloat32 ? *kernels_.float32_kv : *kernels_.bfloat16_kv;
 }
 
+/// Attention multiplies all slots of a block by their weights, unused ones by 0, so what an earlier
+/// owner left there must be finite.
+void KvWriter::clear_new_blocks(CpuKvStorage& storage, int layer, std::span<const Row> rows) const {
+  const size_t bytes = storage.head_bytes() * static_cast<size_t>(storage.shape().num_kv_heads);
+  for (const Row& row : rows) {
+    if (row.write_slot % kBlockSize != 0) continue;
+    const auto block = static_cast<BlockId>(row.write_slot / kBlockSize);
+    std::memset(storage.head(layer, block, KvPart::kValue, 0), 0, bytes);
+  }
+}
+
 void KvWriter::write(CpuKvStorage& storage, int layer, const AttentionSpec& spec,
                      std::span<const Row> rows, const TensorView& k, const TensorView& v) {
+  clear_new_blocks(storage, layer, rows);
   const KvKernels& kv = kernels_of(storage);
   constexpr int64_t kRowsOfTask = 16;
   const auto num_rows = static_cast<int64_t>(rows.size());
@@ -76,7 +88,7 @@ void KvWriter::copy(CpuKvStorage& storage, std::span<const BlockCopy> copies,
                         [&copy_some](int64_t task, int) { copy_some(task); });
 }
 
-/// Slots beyond order.num_tokens are copied too: nobody reads them before they are written. `next`:
+/// Slots beyond order.num_tokens are copied too, finite as they are. `next`:
 /// the block that is copied after this one.
 void KvWriter::copy_block(CpuKvStorage& storage, int layer, const BlockCopy& order, BlockId next,
                           const Turn& turn) const {

@@ -28,6 +28,7 @@ class KvWriter {
 
  private:
   const KvKernels& kernels_of(const CpuKvStorage& storage) const;
+  void clear_new_blocks(CpuKvStorage& storage, int layer, std::span<const Row> rows) const;
   void copy_block(CpuKvStorage& storage, int layer, const BlockCopy& order, BlockId next,
                   const Turn& turn) const;
 
