@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -20,17 +21,23 @@ struct LogitsOptions {
   std::string output;
 };
 
-/// Fails before the work when the output could not be written after it.
-Status check_writable(const std::string& path, Interrupt& interrupt) {
-  if (path == "-") return invalid_argument("--output must name a file, \"-\" is not possible here");
-  return OutputFile::open(path, interrupt).status();
+Status write_tensor(OutputFile& output, const std::vector<float>& logits, int64_t num_tokens,
+                    int64_t vocab_size) {
+  const Expected<std::string> header =
+      float32_tensor_header("logits", logits, {num_tokens, vocab_size});
+  if (!header) return header.status();
+  Status status = output.write(*header);
+  if (!status.ok()) return status;
+  status = output.write(
+      {reinterpret_cast<const char*>(logits.data()), logits.size() * sizeof(logits.front())});
+  return status.ok() ? output.commit() : status;
 }
 
 Status write_logits(const LogitsOptions& options, Interrupt& interrupt) {
   Expected<std::vector<Segment>> segments = load_segments(options.input);
   if (!segments) return segments.status();
-  Status status = check_writable(options.output, interrupt);
-  if (!status.ok()) return status;
+  Expected<OutputFile> output = OutputFile::open(options.output, interrupt);
+  if (!output) return output.status();
   Expected<Engine> engine = open_engine(options.engine);
   if (!engine) return engine.status();
   Request request;
@@ -41,11 +48,10 @@ Status write_logits(const LogitsOptions& options, Interrupt& interrupt) {
   if (!completion) return completion.status();
   const int64_t vocab_size = engine->model().vocab_size;
   const auto num_tokens = static_cast<int64_t>(completion->prompt_logits.size()) / vocab_size;
-  status = write_float32_tensor(options.output, "logits", completion->prompt_logits,
-                                {num_tokens, vocab_size});
+  const Status status = write_tensor(*output, completion->prompt_logits, num_tokens, vocab_size);
   if (!status.ok()) return status;
-  return print(
-      fmt::format("{}: logits [{}, {}], float32\n", options.output, num_tokens, vocab_size));
+  return write_all(STDERR_FILENO, fmt::format("logits [{}, {}], float32\n", num_tokens, vocab_size),
+                   "standard error");
 }
 
 }  // namespace
@@ -63,7 +69,8 @@ void add_logits_command(CLI::App& app, Action& action) {
       ->required();
   command
       ->add_option("--output", options->output,
-                   "safetensors file with \"logits\", float32 [num_text_tokens, vocab]")
+                   "safetensors file with \"logits\", float32 [num_text_tokens, vocab]; \"-\" is "
+                   "standard output")
       ->type_name("FILE")
       ->required();
   add_engine_options(*command, options->engine, EngineOptionSet::kServing);

@@ -29,6 +29,12 @@ int create_beside(const std::string& target, std::string& temporary) {
   return -1;
 }
 
+bool is_open_as(int fd, const struct stat& file) {
+  struct stat open_file {};
+  return ::fstat(fd, &open_file) == 0 && open_file.st_dev == file.st_dev &&
+         open_file.st_ino == file.st_ino;
+}
+
 }  // namespace
 
 Status write_all(int fd, std::string_view bytes, std::string_view name) {
@@ -55,6 +61,9 @@ Expected<OutputFile> OutputFile::open(const std::string& path, Interrupt& interr
   if (::stat(path.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
     if (::access(path.c_str(), W_OK) != 0) return cannot_write(path, errno);
+    if (is_open_as(STDOUT_FILENO, info)) {  // /dev/stdout: a new file would not be the open one
+      return OutputFile(STDOUT_FILENO, path, {}, {}, interrupt);
+    }
     if (!S_ISREG(info.st_mode)) {
       const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
       if (fd < 0) return cannot_write(path, errno);
@@ -103,7 +112,9 @@ Status OutputFile::write(std::string_view bytes) { return write_all(fd_, bytes, 
 
 Status OutputFile::commit() {
   Status status;
-  if (!is_standard_output() && ::close(std::exchange(fd_, -1)) != 0) {
+  // Some file systems report a full disk only here.
+  const bool flushed = temporary_.empty() || ::fsync(fd_) == 0;
+  if (!flushed || (!is_standard_output() && ::close(std::exchange(fd_, -1)) != 0)) {
     status = internal_error(fmt::format("cannot write {}: {}", name_, std::strerror(errno)));
   }
   if (status.ok() && !temporary_.empty()) {

@@ -16,7 +16,7 @@ Status write_all(int fd, std::string_view bytes, std::string_view name);
 Status print(std::string_view text);
 
 /// A file that appears whole or not at all: bytes go to a temporary file beside it, which commit()
-/// renames. "-" is standard output; it, pipes and devices are written directly.
+/// renames. "-" and "/dev/stdout" are standard output; it, pipes and devices are written directly.
 class OutputFile {
  public:
   /// Fails with kInvalidArgument, naming the path, when it cannot be written. An interrupt removes

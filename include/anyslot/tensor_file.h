@@ -9,9 +9,10 @@
 
 namespace anyslot {
 
-/// Writes one float32 tensor as a safetensors file: all of it, or nothing (a temporary file is
-/// renamed). Fails with kInvalidArgument when the place cannot be written.
-Status write_float32_tensor(const std::string& path, const std::string& name,
-                            std::span<const float> values, const std::vector<int64_t>& shape);
+/// What a safetensors file with one float32 tensor holds before its values: the file is these bytes
+/// and then those of `values`, row-major. Fails with kInvalidArgument when the shape does not fit
+/// the values or the name cannot be written.
+Expected<std::string> float32_tensor_header(const std::string& name, std::span<const float> values,
+                                            const std::vector<int64_t>& shape);
 
 }  // namespace anyslot

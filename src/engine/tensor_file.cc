@@ -4,10 +4,10 @@
 
 namespace anyslot {
 
-Status write_float32_tensor(const std::string& path, const std::string& name,
-                            std::span<const float> values, const std::vector<int64_t>& shape) {
+Expected<std::string> float32_tensor_header(const std::string& name, std::span<const float> values,
+                                            const std::vector<int64_t>& shape) {
   const NamedTensor tensor{name, shape, values};
-  return write_safetensors(path, std::span(&tensor, 1));
+  return safetensors_header(std::span(&tensor, 1));
 }
 
 }  // namespace anyslot

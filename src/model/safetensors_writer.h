@@ -16,9 +16,9 @@ struct NamedTensor {
   std::span<const float> values;
 };
 
-/// Writes one safetensors file. It appears whole or not at all: a new file beside it is filled and
-/// then renamed over `path`. Fails with kInvalidArgument when the place cannot be written, names
-/// repeat or a shape does not fit its values, and with kFailedPrecondition when writing breaks off.
-Status write_safetensors(const std::string& path, std::span<const NamedTensor> tensors);
+/// The bytes that a safetensors file has before the values of these tensors, which follow without
+/// gap, in this order. Fails with kInvalidArgument when names repeat or a shape does not fit its
+/// values.
+Expected<std::string> safetensors_header(std::span<const NamedTensor> tensors);
 
 }  // namespace anyslot

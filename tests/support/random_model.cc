@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "model/safetensors_writer.h"
@@ -30,11 +29,18 @@ class WeightFile {
     shapes_.push_back(std::move(shape));
   }
 
-  Status write(const std::string& path) const {
+  std::string bytes() const {
     std::vector<NamedTensor> tensors;
     for (size_t i = 0; i < names_.size(); ++i)
       tensors.push_back({names_[i], shapes_[i], values_[i]});
-    return write_safetensors(path, tensors);
+    const Expected<std::string> header = safetensors_header(tensors);
+    EXPECT_TRUE(header.ok()) << header.status().message();
+    if (!header) return {};
+    std::string bytes = *header;
+    for (const std::vector<float>& values : values_) {
+      bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    }
+    return bytes;
   }
 
  private:
@@ -45,8 +51,8 @@ class WeightFile {
   std::vector<std::vector<float>> values_;
 };
 
-void write_config(const RandomModel& model, const std::string& folder) {
-  std::ofstream(folder + "/config.json") << fmt::format(
+std::string config_text(const RandomModel& model) {
+  return fmt::format(
       R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": {}, "hidden_size": {},
 "intermediate_size": {}, "num_hidden_layers": {}, "num_attention_heads": {}, "num_key_value_heads": {}, "head_dim": {},
 "hidden_act": "silu", "max_position_embeddings": {}, "rms_norm_eps": 1e-05, "rope_theta": {}, "tie_word_embeddings": {}}})",
@@ -57,11 +63,8 @@ void write_config(const RandomModel& model, const std::string& folder) {
 
 }  // namespace
 
-TemporaryModel::TemporaryModel(const RandomModel& model)
-    : path_((std::filesystem::temp_directory_path() / "anyslot-model-XXXXXX").string()) {
-  const char* created = mkdtemp(path_.data());
-  EXPECT_NE(created, nullptr) << "no temporary folder";
-  write_config(model, path_);
+TemporaryModel::TemporaryModel(const RandomModel& model) {
+  folder_.write("config.json", config_text(model));
 
   WeightFile weights(model.seed);
   const int64_t hidden = model.hidden_size;
@@ -82,13 +85,7 @@ TemporaryModel::TemporaryModel(const RandomModel& model)
   }
   weights.add("model.norm.weight", {hidden});
   if (!model.tie_word_embeddings) weights.add("lm_head.weight", {model.vocab_size, hidden});
-  const Status status = weights.write(path_ + "/model.safetensors");
-  EXPECT_TRUE(status.ok()) << status.message();
-}
-
-TemporaryModel::~TemporaryModel() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  folder_.write("model.safetensors", weights.bytes());
 }
 
 }  // namespace anyslot::testing_support

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "support/temporary_folder.h"
+
 namespace anyslot::testing_support {
 
 /// A Llama with random float32 weights, without tokenizer.
@@ -20,18 +22,15 @@ struct RandomModel {
   uint64_t seed = 1;
 };
 
-/// A model's folder below the system's temporary directory, removed at the end.
+/// A model's folder, removed at the end.
 class TemporaryModel {
  public:
   explicit TemporaryModel(const RandomModel& model);
-  ~TemporaryModel();
-  TemporaryModel(const TemporaryModel&) = delete;
-  TemporaryModel& operator=(const TemporaryModel&) = delete;
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_.path(); }
 
  private:
-  std::string path_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace anyslot::testing_support
