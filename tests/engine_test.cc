@@ -256,7 +256,7 @@ TEST_F(EngineTest, RefusesWithTheThingTheLimitAndTheCure) {
        },
        StatusCode::kFailedPrecondition, "no tokenizer.json"},
       {[](Request& r) { r.segments[0].token_ids = random_tokens(8192, 1); },
-       StatusCode::kInvalidArgument,
+       StatusCode::kResourceExhausted,
        "the prompt has 8217 tokens, which leaves no room for an answer within the model's length "
        "of 8192"},
       {[](Request& r) { r.segments[0].token_ids = random_tokens(700, 1); },

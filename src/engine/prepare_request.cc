@@ -81,7 +81,7 @@ std::string mebibytes(int64_t blocks, const EngineParts& parts) {
 
 Status check_length(const Sequence& sequence, const EngineParts& parts) {
   if (sequence.num_prompt_tokens >= parts.config.max_model_len) {
-    return invalid_argument(
+    return resource_exhausted(
         fmt::format("the prompt has {} tokens, which leaves no room for an answer within the "
                     "model's length of {}; "
                     "shorten it or raise --max-model-len",
