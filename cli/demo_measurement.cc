@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <iterator>
 #include <random>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "answer_metrics.h"
 #include "completion.h"
@@ -17,6 +20,31 @@ constexpr int kMaxAnswerTokens = 24;
 void shuffle(std::vector<Document>& documents, std::mt19937_64& random) {
   for (size_t i = documents.size(); i > 1; --i)
     std::swap(documents[i - 1], documents[random() % i]);
+}
+
+using Order = std::vector<std::pair<std::string, std::string>>;  // titles and texts
+
+Order order_of(const std::vector<Document>& documents) {
+  Order order;
+  for (const Document& document : documents) {
+    order.emplace_back(document.title.value_or(""), document.text);
+  }
+  return order;
+}
+
+/// Gives the documents a random order that is not in `seen`, and notes it. When every order has
+/// been seen, all are new again.
+void bring_into_new_order(std::vector<Document>& documents, std::set<Order>& seen,
+                          std::mt19937_64& random) {
+  shuffle(documents, random);
+  const Order first = order_of(documents);
+  while (seen.contains(order_of(documents))) {
+    std::ranges::next_permutation(documents, {}, [](const Document& document) {
+      return std::tie(document.title, document.text);
+    });
+    if (order_of(documents) == first) seen.clear();
+  }
+  seen.insert(order_of(documents));
 }
 
 Expected<Completion> ask(Engine& engine, const DemoRequest& question, Method method) {
@@ -58,12 +86,13 @@ DemoPlan plan_demo(const std::vector<InputRow>& rows, int orders, uint64_t seed)
   plan.num_documents = rows.front().documents.size();
   plan.warm_up = {rows.front().documents, rows.front().question, rows.front().answers};
   std::mt19937_64 random(seed);
+  std::set<Order> seen = {order_of(plan.warm_up.documents)};
   for (int o = 0; o < orders; ++o) {
     for (size_t q = 0; q < plan.num_questions; ++q) {
       // The two questions on the order show that documents are where the prompt puts them.
       const InputRow& row = rows[q < rows.size() ? q : 0];
       DemoRequest request{row.documents, row.question, row.answers};
-      shuffle(request.documents, random);
+      bring_into_new_order(request.documents, seen, random);
       if (q == rows.size()) {
         request.question = "What is the title of the first document?";
         request.answers = {request.documents.front().title.value_or("")};

@@ -24,8 +24,9 @@ struct DemoPlan {
   size_t num_documents = 0;
 };
 
-/// Every question of `rows`, and two on the order of the documents, in `orders` shuffles each; no
-/// two requests in a row share an order. The same seed gives the same plan.
+/// Every question of `rows`, which share their documents, and two on the order of the documents, in
+/// `orders` shuffles each. No order comes twice, the warm-up's included, before all orders of the
+/// documents have come. The same seed gives the same plan.
 DemoPlan plan_demo(const std::vector<InputRow>& rows, int orders, uint64_t seed);
 
 struct MethodResult {
