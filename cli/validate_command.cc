@@ -97,17 +97,25 @@ std::string pairs_table(const MethodComparison& comparison) {
   return table.text();
 }
 
-Status report(Findings& findings, size_t num_cases) {
-  for (const PairDifference& pair : findings.comparison.pairs()) {
-    if (!pair.within_rounding()) {
-      findings.problems.push_back(
-          fmt::format("{}: the logits of {} differ by {:.1e} of the largest, more than {:.0e}",
-                      pair.where, pair.name(), pair.largest, kLogitTolerance));
-    } else if (!pair.agrees()) {
-      findings.problems.push_back(
-          fmt::format("{}: {} answer differently", pair.unlike_answers, pair.name()));
-    }
+void add_pair(const PairDifference& pair, Findings& findings) {
+  if (!pair.within_rounding()) {
+    findings.problems.push_back(
+        fmt::format("{}: the logits of {} differ by {:.1e} of the largest, more than {:.0e}",
+                    pair.where, pair.name(), pair.largest, kLogitTolerance));
+  } else if (!pair.agrees()) {
+    findings.problems.push_back(
+        fmt::format("{}: {} answer differently", pair.unlike_answers, pair.name()));
   }
+  for (const std::string& near_tie : pair.near_ties) {
+    findings.notes.push_back(
+        fmt::format("{}: the answers of {} part at a near tie, where the two best logits lie "
+                    "within {:.0e} of the largest; not counted as a difference",
+                    near_tie, pair.name(), kLogitTolerance));
+  }
+}
+
+Status report(Findings& findings, size_t num_cases) {
+  for (const PairDifference& pair : findings.comparison.pairs()) add_pair(pair, findings);
   std::string text =
       findings.answers.text() +
       "\nLogits of the question, largest difference as a share of the largest logit:\n\n" +
@@ -131,9 +139,8 @@ Status validate(const ValidateOptions& options) {
   if (!engine) return engine.status();
   if (!engine->model().has_rag_template) {
     return failed_precondition(
-        fmt::format("{} has no rag_template.json, so questions cannot be put to it; see "
-                    "docs/design.md, section 9, "
-                    "for the file's fields",
+        fmt::format("{} has no rag_template.json, so questions cannot be put to it; "
+                    "docs/usage.md tells how to write one",
                     options.engine.model_path));
   }
   Findings findings;
