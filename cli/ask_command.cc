@@ -57,6 +57,14 @@ Expected<Document> load_document(const std::string& path) {
   return Document{std::filesystem::path(path).stem().string(), *std::move(text), path};
 }
 
+/// What ended an answer that the model would have continued; empty for a whole answer.
+std::string_view cut_text(const Completion& completion, const SamplingParams& sampling) {
+  if (completion.finish_reason != FinishReason::kLength) return "";
+  return completion.usage.completion_tokens < sampling.max_tokens
+             ? ", answer cut at the model's length (--max-model-len)"
+             : ", answer cut at --max-tokens";
+}
+
 Status ask(AskOptions options) {
   Status status = separate_question(options);
   if (!status.ok()) return status;
@@ -78,13 +86,11 @@ Status ask(AskOptions options) {
   status = print("\n");
   if (!status.ok()) return status;
   const Usage& usage = completion->usage;
-  return write_all(
-      STDERR_FILENO,
-      fmt::format(
-          "time to first token {:.1f} ms, {} of {} prompt tokens cached{}\n", usage.ttft_ms,
-          usage.cached_tokens, usage.prompt_tokens,
-          completion->finish_reason == FinishReason::kLength ? ", answer cut at --max-tokens" : ""),
-      "standard error");
+  return write_all(STDERR_FILENO,
+                   fmt::format("time to first token {:.1f} ms, {} of {} prompt tokens cached{}\n",
+                               usage.ttft_ms, usage.cached_tokens, usage.prompt_tokens,
+                               cut_text(*completion, options.sampling)),
+                   "standard error");
 }
 
 }  // namespace

@@ -21,9 +21,24 @@ void warn_unless_block_trained(const ModelInfo& model, Method method) {
       .ok();
 }
 
+Status check_control(const EngineConfig& config, Method method) {
+  if (!config.ignore_placement_angles || method == Method::kLazy) return {};
+  return invalid_argument(
+      fmt::format("--ignore-placement-angles is a control for method lazy, it would change nothing "
+                  "under method {}; leave it out or use method lazy",
+                  method_name(method)));
+}
+
 Expected<Engine> open_engine(const EngineConfig& config) {
+  if (config.method) {
+    Status status = check_control(config, *config.method);
+    if (!status.ok()) return status;
+  }
   Expected<Engine> engine = Engine::open(config);
-  if (engine) warn_unless_block_trained(engine->model(), engine->model().default_method);
+  if (!engine) return engine;
+  Status status = check_control(config, engine->model().default_method);
+  if (!status.ok()) return status;
+  warn_unless_block_trained(engine->model(), engine->model().default_method);
   return engine;
 }
 

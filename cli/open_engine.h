@@ -7,8 +7,11 @@
 namespace anyslot::cli {
 
 /// Opens an engine and warns on standard error when documents will be encoded alone by a model that
-/// was not trained for it.
+/// was not trained for it. Fails as Engine::open and check_control do.
 Expected<Engine> open_engine(const EngineConfig& config);
+
+/// Fails with kInvalidArgument when --ignore-placement-angles would change nothing under `method`.
+Status check_control(const EngineConfig& config, Method method);
 
 /// The same warning for a method that single requests ask for; at most one line.
 void warn_unless_block_trained(const ModelInfo& model, Method method);

@@ -65,16 +65,18 @@ CLI::Validator one_of(std::vector<std::string> names) {
 
 }  // namespace
 
-CLI::Validator at_least(int64_t minimum) {
-  return {[minimum](const std::string& text) {
+CLI::Validator between(int64_t minimum, int64_t maximum) {
+  return {[minimum, maximum](const std::string& text) {
             const std::optional<int64_t> value = whole_number<int64_t>(text);
-            if (value && *value >= minimum && *value <= std::numeric_limits<int>::max()) {
-              return std::string();
-            }
+            if (value && *value >= minimum && *value <= maximum) return std::string();
             return fmt::format("\"{}\" is not a whole number from {} to {}", text, minimum,
-                               std::numeric_limits<int>::max());
+                               maximum);
           },
           ""};
+}
+
+CLI::Validator at_least(int64_t minimum) {
+  return between(minimum, std::numeric_limits<int>::max());
 }
 
 CLI::Validator is_seed() {
@@ -129,9 +131,10 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
       ->check(one_of({"avx2", "avx512", "avx512_bf16"}))
       ->group(kEngineGroup);
   command
-      .add_flag("--ignore-placement-angles", config.ignore_placement_angles,
-                "a control for experiments: documents keep the angles of position 0 wherever they "
-                "stand, so answers get worse (default: off)")
+      .add_flag(
+          "--ignore-placement-angles", config.ignore_placement_angles,
+          "a control for experiments, method lazy only: documents keep the angles of position "
+          "0 wherever they stand, so answers get worse (default: off)")
       ->group(kEngineGroup);
 }
 
@@ -194,8 +197,10 @@ void add_engine_options(CLI::App& command, EngineConfig& config, EngineOptionSet
 
 void add_sampling_options(CLI::App& command, SamplingParams& sampling) {
   command
-      .add_option("--max-tokens", sampling.max_tokens,
-                  "tokens to generate per answer, at most (default: 64)")
+      .add_option(
+          "--max-tokens", sampling.max_tokens,
+          "tokens to generate per answer, at most; --max-model-len may end an answer sooner "
+          "(default: 64)")
       ->type_name("N")
       ->check(at_least(1))
       ->group(kSamplingGroup);

@@ -17,6 +17,8 @@ enum class EngineOptionSet {
 /// Adds the engine's options to a command; parsing writes them to `config`, which must outlive it.
 void add_engine_options(CLI::App& command, EngineConfig& config, EngineOptionSet set);
 
+/// Accepts whole numbers from `minimum` to `maximum`.
+CLI::Validator between(int64_t minimum, int64_t maximum);
 /// Accepts whole numbers from `minimum` to 2^31 - 1.
 CLI::Validator at_least(int64_t minimum);
 /// Accepts whole numbers of 64 bits.

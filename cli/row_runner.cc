@@ -2,58 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <optional>
-#include <thread>
+#include <utility>
+
+#include "ordered_work.h"
 
 namespace anyslot::cli {
 namespace {
 
-/// Hands rows to workers and their results to one reader, in order.
-class OrderedResults {
- public:
-  explicit OrderedResults(size_t size) : results_(size) {}
-
-  /// The next row to work on; none when all are taken or the reader stopped.
-  std::optional<size_t> take() {
-    const size_t index = next_++;
-    if (stopped_ || index >= results_.size()) return std::nullopt;
-    return index;
-  }
-  void put(size_t index, Expected<Completion> result) {
-    const std::lock_guard lock(mutex_);
-    results_[index] = std::move(result);
-    changed_.notify_one();
-  }
-  Expected<Completion> wait(size_t index) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return results_[index].has_value(); });
-    Expected<Completion> result = *std::move(results_[index]);
-    results_[index].reset();
-    return result;
-  }
-  void stop() { stopped_ = true; }
-  bool stopped() const { return stopped_; }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::optional<Expected<Completion>>> results_;
-  std::atomic<size_t> next_ = 0;
-  std::atomic<bool> stopped_ = false;
-};
-
 Expected<Completion> answer(Engine& engine, const InputRow& row, const SamplingParams& sampling,
-                            const OrderedResults& results) {
+                            const std::atomic<bool>& stopped) {
   try {
     Expected<Request> request = request_of(engine, row, sampling);
     if (!request) return request.status();
     return complete(engine, *request, [&](std::string_view) {
-      return results.stopped() ? Status(StatusCode::kCancelled, "stopped") : Status();
+      return stopped ? Status(StatusCode::kCancelled, "stopped") : Status();
     });
   } catch (
       const std::exception& error) {  // out of memory, on a thread where nobody else catches it
@@ -87,23 +52,15 @@ Expected<Request> request_of(const Engine& engine, const InputRow& row,
 Status run_rows(Engine& engine, const std::vector<InputRow>& rows, const SamplingParams& sampling,
                 int concurrency, const std::string& input,
                 const std::function<Status(const InputRow&, const Completion&)>& done) {
-  OrderedResults results(rows.size());
-  std::vector<std::jthread> workers;
-  for (size_t w = 0; w < std::min(static_cast<size_t>(concurrency), rows.size()); ++w) {
-    workers.emplace_back([&] {
-      while (const std::optional<size_t> index = results.take()) {
-        results.put(*index, answer(engine, rows[*index], sampling, results));
-      }
-    });
-  }
-  Status status;
-  for (size_t r = 0; r < rows.size() && status.ok(); ++r) {
-    const Expected<Completion> completion = results.wait(r);
-    status =
-        completion ? done(rows[r], *completion) : row_failure(input, rows[r], completion.status());
-  }
-  results.stop();
-  return status;
+  std::vector<std::optional<Expected<Completion>>> results(rows.size());
+  const auto work = [&](size_t index, const std::atomic<bool>& stopped) {
+    results[index] = answer(engine, rows[index], sampling, stopped);
+  };
+  return run_in_order(rows.size(), concurrency, work, [&](size_t index) {
+    const Expected<Completion> completion = *std::exchange(results[index], std::nullopt);
+    return completion ? done(rows[index], *completion)
+                      : row_failure(input, rows[index], completion.status());
+  });
 }
 
 }  // namespace anyslot::cli

@@ -19,6 +19,8 @@
 namespace anyslot::cli {
 namespace {
 
+constexpr int kMaxConcurrency = 1024;  // each takes a thread
+
 struct RunOptions {
   EngineConfig engine;
   SamplingParams sampling;
@@ -39,9 +41,21 @@ void warn_of_row_methods(const Engine& engine, const std::vector<InputRow>& rows
   for (const Method method : methods) warn_unless_block_trained(engine.model(), method);
 }
 
+Status check_row_methods(const RunOptions& options, const std::vector<InputRow>& rows) {
+  for (const InputRow& row : rows) {
+    const Status status = row.method ? check_control(options.engine, *row.method) : Status();
+    if (status.ok()) continue;
+    return {status.code(),
+            fmt::format("{}:{}: {}", input_name(options.input), row.line, status.message())};
+  }
+  return {};
+}
+
 Status run(const RunOptions& options, Interrupt& interrupt) {
   Expected<std::vector<InputRow>> rows = load_input_rows(options.input);
   if (!rows) return rows.status();
+  Status status = check_row_methods(options, *rows);
+  if (!status.ok()) return status;
   Expected<OutputFile> output = OutputFile::open(options.output, interrupt);
   if (!output) return output.status();
   Expected<Engine> engine = open_engine(options.engine);
@@ -53,7 +67,7 @@ Status run(const RunOptions& options, Interrupt& interrupt) {
   const int64_t kv_tokens_read_before = engine->stats().kv_tokens_read_total;
   const auto begin = std::chrono::steady_clock::now();
   int64_t num_done = 0;
-  Status status =
+  status =
       run_rows(*engine, *rows, options.sampling, options.concurrency, input_name(options.input),
                [&](const InputRow& row, const Completion& completion) {
                  summary.add(row, completion);
@@ -91,10 +105,10 @@ void add_run_command(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command
       ->add_option("--concurrency", options->concurrency,
-                   "requests in the engine at once; 1 makes the timings speak of one request "
-                   "(default: 1)")
+                   "requests in the engine at once, at most 1024; 1 makes the timings speak of one "
+                   "request (default: 1)")
       ->type_name("N")
-      ->check(at_least(1));
+      ->check(between(1, kMaxConcurrency));
   add_engine_options(*command, options->engine, EngineOptionSet::kServing);
   add_sampling_options(*command, options->sampling);
   command->footer(

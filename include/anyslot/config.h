@@ -42,8 +42,8 @@ struct EngineConfig {
   std::string
       max_isa;  // caps the CPU kernels: "avx2", "avx512", "avx512_bf16"; empty: the machine's best
 
-  /// A control for tests, never for serving: documents keep the angles of position 0 whatever their
-  /// slot.
+  /// A control for tests, never for serving: under method lazy, documents keep the angles of
+  /// position 0 whatever their slot. The other methods do not read it.
   bool ignore_placement_angles = false;
 };
 
