@@ -4,8 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "test_folder.h"
+#include "support/temporary_folder.h"
 #include "test_program.h"
+#include "test_tensor_file.h"
 
 namespace anyslot::cli {
 namespace {
@@ -14,6 +15,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
 
 constexpr const char* kRow = R"({"documents": ["A river.\n"], "question": "Which river?"})";
 
@@ -34,13 +37,13 @@ class BadCall : public testing::Test {
                                           "--input",
                                           folder_.write("rows.jsonl", rows + "\n"),
                                           "--output",
-                                          folder_ / "out.jsonl"};
+                                          folder_.file("out.jsonl")};
     arguments.insert(arguments.end(), options.begin(), options.end());
     ProgramResult result = run_program(arguments);
     EXPECT_EQ(folder_.num_entries(), 1) << "only the input may be there";
     return result;
   }
-  TestFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(BadCall, OfTheCommand) {
@@ -62,6 +65,7 @@ TEST_F(BadCall, OfAnOption) {
       {{"--threads", "0"}, "--threads"},
       {{"--threads", "two"}, "--threads"},
       {{"--concurrency", "0"}, "--concurrency"},
+      {{"--concurrency", "1025"}, "--concurrency: \"1025\" is not a whole number from 1 to 1024"},
       {{"--max-tokens", "99999999999"}, "--max-tokens"},
       {{"--temperature", "-1"}, "--temperature"},
       {{"--temperature", "nan"}, "--temperature"},
@@ -85,13 +89,13 @@ TEST_F(BadCall, OfAnInputFile) {
   expect_failure(run_rows(R"({"documents": ["d"]})"), 2, HasSubstr("no question"));
   expect_failure(run_rows(""), 2, HasSubstr("holds no rows"));
   expect_failure(
-      run_program({"run", "--model", ANYSLOT_MODEL_DIR, "--input", folder_ / "missing.jsonl"}), 2,
-      HasSubstr("missing.jsonl: No such file"));
+      run_program({"run", "--model", ANYSLOT_MODEL_DIR, "--input", folder_.file("missing.jsonl")}),
+      2, HasSubstr("missing.jsonl: No such file"));
 }
 
 TEST_F(BadCall, OfAnOutput) {
   const std::string rows = folder_.write("rows.jsonl", std::string(kRow) + "\n");
-  for (const std::string& output : {folder_ / "no/such/folder", std::string("/proc")}) {
+  for (const std::string& output : {folder_.file("no/such/folder"), std::string("/proc")}) {
     expect_failure(
         run_program({"run", "--model", ANYSLOT_MODEL_DIR, "--input", rows, "--output", output}), 2,
         HasSubstr("cannot write " + output));
@@ -104,9 +108,9 @@ TEST_F(BadCall, LeavesAnOldOutputAlone) {
   const std::string rows = folder_.write("rows.jsonl", std::string(kRow) + "\n");
   const ProgramResult result =
       run_program({"run", "--model", ANYSLOT_MODEL_DIR, "--input", rows, "--output",
-                   folder_ / "out.jsonl", "--max-model-len", "8"});
-  expect_failure(result, 2, HasSubstr("length of 8"));
-  EXPECT_EQ(file_text(folder_ / "out.jsonl"), "old");
+                   folder_.file("out.jsonl"), "--max-model-len", "8"});
+  expect_failure(result, 1, HasSubstr("length of 8"));
+  EXPECT_EQ(read_bytes(folder_.file("out.jsonl")), "old");
   EXPECT_EQ(folder_.num_entries(), 2);
 }
 
@@ -114,7 +118,7 @@ TEST_F(BadCall, OfASegmentsFile) {
   const auto logits_of = [&](const std::string& text) {
     return run_program({"logits", "--model", ANYSLOT_MODEL_DIR, "--input",
                         folder_.write("segments.json", text), "--output",
-                        folder_ / "logits.safetensors"});
+                        folder_.file("logits.safetensors")});
   };
   expect_failure(logits_of("{\n\"segments\": [}\n"), 2,
                  AllOf(HasSubstr("segments.json:2: "), HasSubstr("invalid JSON")));
@@ -124,7 +128,7 @@ TEST_F(BadCall, OfASegmentsFile) {
                  HasSubstr("last segment is a document"));
   EXPECT_EQ(folder_.num_entries(), 1);
   expect_failure(run_program({"logits", "--model", ANYSLOT_MODEL_DIR, "--input", "-", "--output",
-                              folder_ / "no/such/folder"},
+                              folder_.file("no/such/folder")},
                              {.text = R"({"segments": [{"type": "text", "token_ids": [1]}]})"}),
                  2, HasSubstr("cannot write"));
 }
@@ -133,7 +137,7 @@ TEST_F(BadCall, OfADocument) {
   const auto ask = [&](const std::string& file) {
     return run_program({"ask", "--model", ANYSLOT_MODEL_DIR, "--document", file, "Who?"});
   };
-  expect_failure(ask(folder_ / "missing.txt"), 2, HasSubstr("missing.txt: No such file"));
+  expect_failure(ask(folder_.file("missing.txt")), 2, HasSubstr("missing.txt: No such file"));
   expect_failure(ask(folder_.write("empty.txt", " \n")), 2, HasSubstr("empty.txt is empty"));
   expect_failure(ask(folder_.write("latin1.txt", "caf\xe9 noir")), 2,
                  HasSubstr("invalid UTF-8 at byte 4"));
@@ -152,16 +156,25 @@ TEST_F(BadCall, WithoutAQuestion) {
   expect_failure(run_program(call), 2, HasSubstr("no question"));
 }
 
-TEST_F(BadCall, BeyondTheModelsLength) {
-  expect_failure(run_rows(kRow, {"--max-model-len", "64"}), 2,
-                 AllOf(HasSubstr("rows.jsonl:1: row 1: "), HasSubstr("length of 64")));
+// A prompt that does not fit is refused in one way, whatever it does not fit into.
+TEST_F(BadCall, WithAPromptThatDoesNotFit) {
+  expect_failure(run_rows(kRow, {"--max-model-len", "64"}), 1,
+                 AllOf(HasSubstr("rows.jsonl:1: row 1: "), HasSubstr("length of 64"),
+                       HasSubstr("raise --max-model-len")));
+  expect_failure(run_rows(kRow, {"--kv-cache", "128KiB"}), 1,
+                 AllOf(HasSubstr("rows.jsonl:1: row 1: "), HasSubstr("the pool has"),
+                       HasSubstr("MiB"), HasSubstr("raise --kv-cache")));
+  expect_failure(run_rows(kRow, {"--kv-cache", "1KiB"}), 1, HasSubstr("raise --kv-cache"));
 }
 
-TEST_F(BadCall, BeyondThePool) {
-  expect_failure(
-      run_rows(kRow, {"--kv-cache", "128KiB"}), 1,
-      AllOf(HasSubstr("rows.jsonl:1: row 1: "), HasSubstr("the pool has"), HasSubstr("MiB")));
-  expect_failure(run_rows(kRow, {"--kv-cache", "1KiB"}), 1, HasSubstr("raise --kv-cache"));
+TEST_F(BadCall, OfTheControlUnderAnotherMethod) {
+  const std::string control = "--ignore-placement-angles";
+  expect_failure(run_rows(kRow, {control, "--method", "block"}), 2,
+                 AllOf(HasSubstr(control), HasSubstr("method block")));
+  json row = json::parse(kRow);
+  row["method"] = "mepic";
+  expect_failure(run_rows(row.dump(), {control}), 2,
+                 AllOf(HasSubstr("rows.jsonl:1: "), HasSubstr("method mepic")));
 }
 
 TEST_F(BadCall, OnAFullDisk) {
@@ -172,6 +185,10 @@ TEST_F(BadCall, OnAFullDisk) {
   expect_failure(run_program({"run", "--model", ANYSLOT_MODEL_DIR, "--input", rows},
                              {.output_path = "/dev/full"}),
                  1, HasSubstr("cannot write standard output: No space left"));
+  expect_failure(
+      run_program({"logits", "--model", ANYSLOT_MODEL_DIR, "--input", "-", "--output", "/dev/full"},
+                  {.text = R"({"segments": [{"type": "text", "token_ids": [1]}]})"}),
+      1, HasSubstr("cannot write /dev/full: No space left"));
 }
 
 TEST_F(BadCall, IntoAClosedPipe) {
@@ -187,49 +204,48 @@ class BadModel : public testing::Test {
  protected:
   void SetUp() override {
     for (const fs::directory_entry& entry : fs::directory_iterator(ANYSLOT_MODEL_DIR)) {
-      fs::create_symlink(entry.path(), model_ / entry.path().filename().string());
+      fs::create_symlink(entry.path(), model_.file(entry.path().filename().string()));
     }
   }
   void replace(const std::string& name, const std::string& text) {
-    fs::remove(model_ / name);
+    fs::remove(model_.file(name));
     model_.write(name, text);
   }
   void change_json(const std::string& name, const std::function<void(json&)>& change) {
-    json object = json::parse(file_text(model_ / name));
+    json object = json::parse(read_bytes(model_.file(name)));
     change(object);
     replace(name, object.dump());
   }
   /// Changes the header's entry of one tensor of the last shard.
   void change_tensor(const std::function<void(json&)>& change) {
-    TensorFileParts parts = read_tensor_file(model_ / kShard);
+    TensorFileParts parts = parse_tensor_file(read_bytes(model_.file(kShard)));
     for (auto& [name, tensor] : parts.header.items()) {
       if (name == "__metadata__") continue;
       change(tensor);
       break;
     }
-    fs::remove(model_ / kShard);
-    write_tensor_file(model_ / kShard, parts);
+    replace(kShard, tensor_file_bytes(parts));
   }
   void expect_refused(const testing::Matcher<std::string>& line) {
-    expect_failure(run_program({"run", "--model", model_ / "", "--input", "-", "--output",
-                                outputs_ / "out.jsonl"},
+    expect_failure(run_program({"run", "--model", model_.file(""), "--input", "-", "--output",
+                                outputs_.file("out.jsonl")},
                                {.text = kRow}),
                    1, line);
     EXPECT_EQ(outputs_.num_entries(), 0);
   }
 
   static constexpr const char* kShard = "model-00002-of-00002.safetensors";
-  TestFolder model_;
-  TestFolder outputs_;
+  TemporaryFolder model_;
+  TemporaryFolder outputs_;
 };
 
 TEST_F(BadModel, WithoutAShard) {
-  fs::remove(model_ / kShard);
+  fs::remove(model_.file(kShard));
   expect_refused(HasSubstr(kShard));
 }
 
 TEST_F(BadModel, WithATruncatedShard) {
-  std::string bytes = file_text(model_ / kShard);
+  std::string bytes = read_bytes(model_.file(kShard));
   bytes.resize(bytes.size() / 2);
   replace(kShard, bytes);
   expect_refused(HasSubstr(kShard));
@@ -272,7 +288,7 @@ TEST_F(BadModel, OfAnUnknownArchitecture) {
 TEST_F(BadModel, WithInvalidJson) {
   replace("config.json", "{\n\"vocab_size\": 4096,\n\"hidden_size\" 384\n}\n");
   expect_refused(AllOf(HasSubstr("config.json"), HasSubstr("line 3")));
-  replace("config.json", file_text(std::string(ANYSLOT_MODEL_DIR) + "/config.json"));
+  replace("config.json", read_bytes(std::string(ANYSLOT_MODEL_DIR) + "/config.json"));
   replace("rag_template.json", "{\n\"version\": 1,,\n}\n");
   expect_refused(AllOf(HasSubstr("rag_template.json"), HasSubstr("line 2")));
 }
@@ -283,7 +299,7 @@ TEST_F(BadModel, WithABrokenTokenizer) {
 }
 
 TEST_F(BadModel, WithoutATemplate) {
-  fs::remove(model_ / "rag_template.json");
+  fs::remove(model_.file("rag_template.json"));
   expect_refused(HasSubstr("rag_template.json"));
 }
 

@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "test_folder.h"
+#include "support/temporary_folder.h"
 #include "test_program.h"
+#include "test_tensor_file.h"
 
 namespace anyslot::cli {
 namespace {
@@ -16,6 +17,8 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing_support::read_bytes;
+using testing_support::TemporaryFolder;
 
 std::vector<json> json_lines(const std::string& text) {
   std::vector<json> objects;
@@ -32,7 +35,7 @@ std::vector<std::string> keys_of(const json& object) {
 
 /// The first rows of a test file.
 std::string rows_of(const std::string& name, int count) {
-  std::istringstream lines(file_text(ANYSLOT_SOURCE_DIR "/tests/data/" + name));
+  std::istringstream lines(read_bytes(ANYSLOT_SOURCE_DIR "/tests/data/" + name));
   std::string rows;
   std::string line;
   for (int i = 0; i < count && std::getline(lines, line); ++i) rows += line + "\n";
@@ -147,8 +150,8 @@ TEST(Run, HasNullScoresWithoutAnswers) {
 }
 
 TEST(Run, AnswersTheBundledModelsQuestions) {
-  const ProgramResult result =
-      run_rows(file_text(ANYSLOT_SOURCE_DIR "/models/demo/questions.jsonl"), {}, ANYSLOT_MODEL_DIR);
+  const ProgramResult result = run_rows(
+      read_bytes(ANYSLOT_SOURCE_DIR "/models/demo/questions.jsonl"), {}, ANYSLOT_MODEL_DIR);
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const json summary = json::parse(result.last_error_line());
   EXPECT_DOUBLE_EQ(summary.at("exact_match"), 1);
@@ -156,12 +159,12 @@ TEST(Run, AnswersTheBundledModelsQuestions) {
 }
 
 TEST(Run, WritesTheOutputFileWhole) {
-  TestFolder folder;
-  const ProgramResult result = run_rows(rows_of("2wiki-20.jsonl", 1),
-                                        {"--max-tokens", "1", "--output", folder / "out.jsonl"});
+  TemporaryFolder folder;
+  const ProgramResult result = run_rows(
+      rows_of("2wiki-20.jsonl", 1), {"--max-tokens", "1", "--output", folder.file("out.jsonl")});
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_EQ(result.out, "");
-  EXPECT_EQ(json_lines(file_text(folder / "out.jsonl")).size(), 1);
+  EXPECT_EQ(json_lines(read_bytes(folder.file("out.jsonl"))).size(), 1);
   EXPECT_EQ(folder.num_entries(), 1);
 }
 
@@ -176,7 +179,7 @@ TEST(Run, EndsAtCtrlC) {
 }
 
 TEST(Ask, StreamsTheAnswerAndTellsTheTime) {
-  TestFolder folder;
+  TemporaryFolder folder;
   const std::string first = folder.write(
       "Lornaburg.txt", "Lornaburg is a city in Japan. The river Masa flows through it.\n");
   const std::string second =
@@ -201,19 +204,19 @@ TEST(Ask, StreamsTheAnswerAndTellsTheTime) {
 }
 
 TEST(Logits, WritesOneRowPerTextToken) {
-  TestFolder folder;
+  TemporaryFolder folder;
   const std::string input = folder.write(
       "segments.json",
       R"({"segments": [{"type": "document", "token_ids": [1, 2, 3]}, {"type": "text", "token_ids": [4, 5, 6, 7]},
           {"type": "document", "token_ids": [8]}, {"type": "text", "token_ids": [9]}]})");
   std::map<std::string, std::vector<float>> logits;
   for (const char* method : {"lazy", "block", "mepic"}) {
-    const std::string output = folder / std::string(method);
+    const std::string output = folder.file(std::string(method));
     const ProgramResult result =
         run_program({"logits", "--model", ANYSLOT_TEST_MODEL_DIR, "--input", input, "--output",
                      output, "--method", method, "--dtype", "float32"});
     ASSERT_EQ(result.exit_code, 0) << result.error;
-    const TensorFileParts file = read_tensor_file(output);
+    const TensorFileParts file = parse_tensor_file(read_bytes(output));
     const json& tensor = file.header.at("logits");
     EXPECT_EQ(tensor.at("dtype"), "F32");
     ASSERT_EQ(tensor.at("shape").size(), 2);
@@ -232,6 +235,28 @@ TEST(Logits, WritesOneRowPerTextToken) {
   }
 }
 
+TEST(Logits, GoToStandardOutputToo) {
+  TemporaryFolder folder;
+  const std::string input =
+      folder.write("segments.json", R"({"segments": [{"type": "text", "token_ids": [4, 5]}]})");
+  const auto write_to = [&](const std::string& output, const std::string& standard_output = "") {
+    const ProgramResult result = run_program(
+        {"logits", "--model", ANYSLOT_TEST_MODEL_DIR, "--input", input, "--output", output},
+        {.output_path = standard_output});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    EXPECT_THAT(result.error, MatchesRegex("logits .2, [0-9]+., float32\n"));
+    return result.out;
+  };
+  EXPECT_EQ(write_to(folder.file("logits")), "");
+  const std::string bytes = read_bytes(folder.file("logits"));
+  EXPECT_EQ(parse_tensor_file(bytes).header.at("logits").at("shape").at(0), 2);
+  EXPECT_TRUE(write_to("-") == bytes);
+  EXPECT_TRUE(write_to("/dev/stdout") == bytes) << "into a pipe";
+  write_to("/dev/stdout", folder.write("redirected", ""));
+  EXPECT_TRUE(read_bytes(folder.file("redirected")) == bytes) << "into a file";
+  EXPECT_EQ(folder.num_entries(), 3) << "the input and the two outputs";
+}
+
 TEST(Validate, PassesTheBundledModel) {
   const ProgramResult result = run_program({"validate", "--model", ANYSLOT_MODEL_DIR});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.error;
@@ -241,7 +266,7 @@ TEST(Validate, PassesTheBundledModel) {
 
 // With the documents' angles ignored, questions on their order cannot be answered any more.
 TEST(Validate, NamesALostFact) {
-  TestFolder folder;
+  TemporaryFolder folder;
   json row = json::parse(rows_of("ragqa-dev.jsonl", 1));
   row["id"] = "order";
   row["question"] = "What is the title of the last document?";
@@ -298,7 +323,7 @@ TEST(Help, NamesEveryCommandAndItsOptions) {
 
 // docs/usage.md is the page for every option that --help knows.
 TEST(Help, AgreesWithTheUsagePage) {
-  const std::string page = file_text(ANYSLOT_SOURCE_DIR "/docs/usage.md");
+  const std::string page = read_bytes(ANYSLOT_SOURCE_DIR "/docs/usage.md");
   for (const char* command : {"run", "ask", "logits", "validate", "demo", "doctor"}) {
     std::istringstream lines(run_program({command, "--help"}).out);
     for (std::string line; std::getline(lines, line);) {

@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <fstream>
-
+#include "support/temporary_folder.h"
 #include "text_file.h"
 
 namespace anyslot::cli {
@@ -170,10 +168,10 @@ TEST(InputRows, NamesAFileThatCannotBeRead) {
 }
 
 TEST(Segments, NamesTheLineOfInvalidJson) {
-  const std::string path = testing::TempDir() + "anyslot-segments.json";
-  std::ofstream(path) << "{\"segments\": [\n  {\"type\": \"text\",\n   \"token_ids\": [1, }]}\n";
+  const testing_support::TemporaryFolder folder;
+  const std::string path = folder.write(
+      "segments.json", "{\"segments\": [\n  {\"type\": \"text\",\n   \"token_ids\": [1, }]}\n");
   const Expected<std::vector<Segment>> segments = load_segments(path);
-  std::remove(path.c_str());
   ASSERT_FALSE(segments.ok());
   EXPECT_THAT(segments.status().message(), StartsWith(path + ":3: column 21: invalid JSON"));
 }

@@ -8,79 +8,63 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+
+#include "support/temporary_folder.h"
 
 namespace anyslot::cli {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing_support::read_bytes;
 
 class OutputFileTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "anyslot-output-XXXXXX";
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path(const char* name) const { return (folder_ / name).string(); }
-  size_t num_files() const {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(folder_), {}));
-  }
-  static std::string content(const std::string& file) {
-    std::ostringstream text;
-    text << std::ifstream(file).rdbuf();
-    return text.str();
-  }
-
-  fs::path folder_;
+  testing_support::TemporaryFolder folder_;
   Interrupt interrupt_;
 };
 
 TEST_F(OutputFileTest, AppearsWholeAtCommit) {
-  std::ofstream(path("out")) << "old";
-  Expected<OutputFile> file = OutputFile::open(path("out"), interrupt_);
+  folder_.write("out", "old");
+  Expected<OutputFile> file = OutputFile::open(folder_.file("out"), interrupt_);
   ASSERT_TRUE(file.ok()) << file.status().message();
   ASSERT_TRUE(file->write("new ").ok());
   ASSERT_TRUE(file->write("text").ok());
-  EXPECT_EQ(content(path("out")), "old");
+  EXPECT_EQ(read_bytes(folder_.file("out")), "old");
   ASSERT_TRUE(file->commit().ok());
-  EXPECT_EQ(content(path("out")), "new text");
-  EXPECT_EQ(num_files(), 1);
+  EXPECT_EQ(read_bytes(folder_.file("out")), "new text");
+  EXPECT_EQ(folder_.num_entries(), 1);
 }
 
 TEST_F(OutputFileTest, LeavesNothingWithoutCommit) {
   {
-    Expected<OutputFile> file = OutputFile::open(path("out"), interrupt_);
+    Expected<OutputFile> file = OutputFile::open(folder_.file("out"), interrupt_);
     ASSERT_TRUE(file.ok());
     ASSERT_TRUE(file->write("half").ok());
   }
-  EXPECT_EQ(num_files(), 0);
+  EXPECT_EQ(folder_.num_entries(), 0);
 }
 
 TEST_F(OutputFileTest, KeepsALink) {
-  std::ofstream(path("real")) << "old";
-  fs::create_symlink("real", path("link"));
-  Expected<OutputFile> file = OutputFile::open(path("link"), interrupt_);
+  folder_.write("real", "old");
+  fs::create_symlink("real", folder_.file("link"));
+  Expected<OutputFile> file = OutputFile::open(folder_.file("link"), interrupt_);
   ASSERT_TRUE(file.ok());
   ASSERT_TRUE(file->write("new").ok());
   ASSERT_TRUE(file->commit().ok());
-  EXPECT_TRUE(fs::is_symlink(path("link")));
-  EXPECT_EQ(content(path("real")), "new");
+  EXPECT_TRUE(fs::is_symlink(folder_.file("link")));
+  EXPECT_EQ(read_bytes(folder_.file("real")), "new");
 }
 
 TEST_F(OutputFileTest, NamesAPlaceThatCannotBeWritten) {
   for (const std::string& place :
-       {path("no/such/folder/out"), folder_.string(), std::string("/proc/out")}) {
+       {folder_.file("no/such/folder/out"), folder_.path(), std::string("/proc/out")}) {
     const Expected<OutputFile> file = OutputFile::open(place, interrupt_);
     ASSERT_FALSE(file.ok()) << place;
     EXPECT_EQ(file.status().code(), StatusCode::kInvalidArgument);
     EXPECT_THAT(file.status().message(), HasSubstr("cannot write " + place));
   }
-  EXPECT_EQ(num_files(), 0);
+  EXPECT_EQ(folder_.num_entries(), 0);
   EXPECT_FALSE(OutputFile::open("", interrupt_).ok());
 }
 
@@ -110,6 +94,14 @@ TEST_F(OutputFileTest, WritesDevicesDirectly) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
+TEST_F(OutputFileTest, KnowsStandardOutputByItsPath) {
+  Expected<OutputFile> file = OutputFile::open("/dev/stdout", interrupt_);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_TRUE(file->is_standard_output());
+  EXPECT_TRUE(file->commit().ok());
+  EXPECT_GE(::fcntl(STDOUT_FILENO, F_GETFD), 0) << "it stays open";
+}
+
 using InterruptTest = OutputFileTest;
 
 TEST_F(InterruptTest, RemovesTheTemporaryFileAndExits130) {
@@ -119,20 +111,20 @@ TEST_F(InterruptTest, RemovesTheTemporaryFileAndExits130) {
   if (child == 0) {
     ::close(STDERR_FILENO);
     Interrupt interrupt;
-    Expected<OutputFile> file = OutputFile::open(path("out"), interrupt);
+    Expected<OutputFile> file = OutputFile::open(folder_.file("out"), interrupt);
     const bool written = file.ok() && file->write("half").ok() && ::write(ready[1], "x", 1) == 1;
     if (!written) ::_exit(1);
     while (true) ::pause();
   }
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  EXPECT_EQ(num_files(), 1) << "the temporary file";
+  EXPECT_EQ(folder_.num_entries(), 1) << "the temporary file";
   ASSERT_EQ(::kill(child, SIGINT), 0);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 130);
-  EXPECT_EQ(num_files(), 0);
+  EXPECT_EQ(folder_.num_entries(), 0);
   ::close(ready[0]);
   ::close(ready[1]);
 }

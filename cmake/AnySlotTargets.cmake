@@ -73,6 +73,7 @@ function(anyslot_test name)
   foreach(dep ${ARG_DEPS})
     target_link_libraries(${name} PRIVATE anyslot_${dep})
   endforeach()
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(
     ${name} PRIVATE ANYSLOT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                     ANYSLOT_GOLDENS_DIR="${PROJECT_SOURCE_DIR}/tests/goldens"

@@ -2,8 +2,9 @@
 """Fails on an include that the folder table of docs/design.md (section 4) forbids.
 
 A folder may include itself, what its row of the table names, and what the page grants to all ("every folder may
-include ...", "every folder of `src` may include ..."). Tests (tests/, fuzz/ and x_test.cc beside the code) are free of the table, not of
-the rest: headers of some libraries, and preprocessor tests of the platform, are kept to the folders below.
+include ...", "every folder of `src` may include ..."). Tests (tests/, fuzz/, and beside the code x_test.cc and test_x.h)
+are free of the table, not of the rest: headers of some libraries, and preprocessor tests of the platform, are kept to
+the folders below.
 
     scripts/check-includes.py [--root DIR] | --self-test
 """
@@ -86,14 +87,14 @@ def target_folder(root, path, header, table):
         folder = folder_of(prefix + header, table)
         if folder:
             return folder
-    for start in ((root / path).parent, root / path.split("/", 1)[0]):
+    for start in ((root / path).parent, root / path.split("/", 1)[0], root / "tests"):
         if (start / header).exists():
             return folder_of((start / header).relative_to(root).as_posix(), table)
     return None
 
 
 def is_test(path):
-    return path.startswith(("tests/", "fuzz/")) or re.search(r"_test\.\w+$", path) is not None
+    return path.startswith(("tests/", "fuzz/")) or re.search(r"(_test|/test_\w+)\.\w+$", path) is not None
 
 
 def check_include(root, path, quote, header, table):
@@ -186,6 +187,8 @@ SELF_TEST_FILES = {
     "cli/base.cc": ('#include "base/hash.h"\n', "cli/ may include include/anyslot, not src/base/"),
     "cli/deep.cc": ('#include "kv/pool.h"\n', "cli/ may include include/anyslot, not src/kv/"),
     "tests/support/model.h": ('#include "support/model.h"\n', None),
+    "src/kv/test_pool.h": ('#include "support/model.h"\n#include "backend/ops.h"\n', None),
+    "src/kv/production.h": ('#include "support/model.h"\n', "src/kv/ may include include/anyslot, src/base, not tests/"),
     "tests/any.cc": ('#include "kv/pool.h"\n#include <nlohmann/json.hpp>\n', None),
 }
 

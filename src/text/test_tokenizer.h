@@ -1,16 +1,13 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <atomic>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "support/temporary_folder.h"
 #include "text/byte_level.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
@@ -20,22 +17,11 @@ namespace anyslot::testing_text {
 /// A file of its own for one test, removed at the end.
 class TempFile {
  public:
-  explicit TempFile(const std::string& content) {
-    static std::atomic<int> count{0};
-    std::random_device unique;
-    path_ = ::testing::TempDir() + "anyslot_text_" + std::to_string(unique()) + "_" +
-            std::to_string(count++) + ".json";
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  TempFile(const TempFile&) = delete;
-  TempFile& operator=(const TempFile&) = delete;
-  ~TempFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
+  explicit TempFile(const std::string& content) : path_(folder_.write("test.json", content)) {}
   const std::string& path() const { return path_; }
 
  private:
+  testing_support::TemporaryFolder folder_;
   std::string path_;
 };
 
