@@ -48,7 +48,7 @@ Status write_logits(const LogitsOptions& options, Interrupt& interrupt) {
   if (!completion) return completion.status();
   const int64_t vocab_size = engine->model().vocab_size;
   const auto num_tokens = static_cast<int64_t>(completion->prompt_logits.size()) / vocab_size;
-  const Status status = write_tensor(*output, completion->prompt_logits, num_tokens, vocab_size);
+  Status status = write_tensor(*output, completion->prompt_logits, num_tokens, vocab_size);
   if (!status.ok()) return status;
   return write_all(STDERR_FILENO, fmt::format("logits [{}, {}], float32\n", num_tokens, vocab_size),
                    "standard error");

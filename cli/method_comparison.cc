@@ -20,10 +20,11 @@ void note_difference(double difference, std::string_view where, PairDifference& 
 /// Whether rounding decides between the two tokens: no token has a better logit than either by more
 /// than the tolerance.
 bool is_near_tie(const std::vector<float>& logits, int32_t a, int32_t b) {
-  const auto [lowest, best] = std::minmax_element(logits.begin(), logits.end());
-  const double largest = std::max(std::fabs(double{*lowest}), std::fabs(double{*best}));
+  const auto extremes = std::minmax_element(logits.begin(), logits.end());
+  const double best = *extremes.second;
+  const double largest = std::max(std::fabs(double{*extremes.first}), std::fabs(best));
   return std::ranges::all_of(std::array{a, b}, [&](int32_t token) {
-    return double{*best} - double{logits[static_cast<size_t>(token)]} <= kLogitTolerance * largest;
+    return best - double{logits[static_cast<size_t>(token)]} <= kLogitTolerance * largest;
   });
 }
 

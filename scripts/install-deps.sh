@@ -11,8 +11,8 @@ cd "$(dirname "$0")/.."
 
 packages=(
   g++ cmake ninja-build pkg-config ccache git ca-certificates python3
-  libdnnl-dev ocl-icd-opencl-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev libssl-dev
-  libpcre2-dev libutf8proc-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libdnnl-dev ocl-icd-opencl-dev nlohmann-json3-dev libcli11-dev libfmt-dev libssl-dev
+  libpcre2-dev libutf8proc-dev libgtest-dev libgmock-dev
 )
 dev_packages=(clang-format-14 clang-tidy-14 shellcheck python3-numpy python3-regex)
 
@@ -22,18 +22,10 @@ case "${1-}" in
   -h | --help) usage "$0"; exit 0 ;;
   *) fail "unknown argument '$1'" "scripts/install-deps.sh --help" ;;
 esac
-
-system=unknown
-[ ! -r /etc/os-release ] || system=$(. /etc/os-release && echo "${ID-} ${VERSION_ID-} ${ID_LIKE-}")
-case $system in
-  "debian 12 "*) packages+=(libboost1.81-dev) ;; # its default Boost is 1.74
-  *debian* | *ubuntu*) packages+=(libboost-dev) ;;
-esac
-
 if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
   fail "this system has no apt, so the packages cannot be installed from here" \
     "install the counterparts of these Debian packages yourself, then run scripts/build.sh --no-install:
-    ${packages[*]} libboost-dev (1.81 or newer)"
+    ${packages[*]}"
 fi
 
 missing=()

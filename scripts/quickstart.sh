@@ -13,6 +13,6 @@ case "${1-}" in
   *) fail "unknown argument '$1'" "scripts/quickstart.sh --help" ;;
 esac
 
-scripts/build.sh
+scripts/build.sh --target anyslot_cli
 step "running build/anyslot demo"
 build/anyslot demo || fail "the demo failed" "build/anyslot doctor says what this machine lacks"
