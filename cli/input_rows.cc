@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "text_file.h"
 
@@ -169,11 +170,40 @@ void read_options(const json& object, InputRow& row) {
   }
 }
 
+/// The offset of the first bracket that opens more than kMaxJsonDepth levels. The JSON library
+/// recurses when it prints or copies a value, so deeper ones could exhaust the stack.
+std::optional<size_t> find_deep_nesting(std::string_view text) {
+  constexpr int kMaxJsonDepth = 64;
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (c == '[' || c == '{')) {
+      if (++depth > kMaxJsonDepth) return i;
+    } else if (!in_string && (c == ']' || c == '}')) {
+      --depth;
+    }
+  }
+  return std::nullopt;
+}
+
 json parse_object(std::string_view text) {
   if (const auto offset = find_invalid_utf8(text)) fail_at(text, *offset, "invalid UTF-8");
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    fail_at(text, nul, "invalid JSON: a NUL byte");
+  }
+  if (const auto offset = find_deep_nesting(text)) {
+    fail_at(text, *offset, "the JSON nests more than 64 levels deep");
+  }
   json object;
   try {
     object = json::parse(text);
+  } catch (const json::out_of_range&) {
+    fail("a number is out of range");
   } catch (const json::parse_error& error) {
     // The library's own prefix and line number are dropped: ours counts the lines of the file.
     std::string_view reason = error.what();

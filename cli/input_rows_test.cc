@@ -167,6 +167,17 @@ TEST(InputRows, NamesAFileThatCannotBeRead) {
   EXPECT_THAT(folder.status().message(), HasSubstr("Is a directory"));
 }
 
+TEST(InputRows, RefusesWhatTheJsonLibraryWouldChokeOn) {
+  const std::string deep(200000, '[');
+  const std::string row = R"({"documents": ["a"], "question": "q", "x": )";
+  const auto fault = [](const std::string& line) {
+    return parse_input_rows(line, "in").status().message();
+  };
+  EXPECT_THAT(fault(row + deep), HasSubstr("nests more than 64 levels"));
+  EXPECT_THAT(fault(row + "1e999}"), HasSubstr("a number is out of range"));
+  EXPECT_THAT(fault(row + "1}" + std::string(1, '\0') + "garbage"), HasSubstr("NUL byte"));
+}
+
 TEST(Segments, NamesTheLineOfInvalidJson) {
   const testing_support::TemporaryFolder folder;
   const std::string path = folder.write(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/json_depth.h"
 #include "model/mapped_file.h"
 
 namespace anyslot {
@@ -26,6 +27,8 @@ Expected<nlohmann::json> parse_json_object(const std::string& where,
                                            std::span<const std::byte> text) {
   using Json = nlohmann::json;
   const std::string_view view(reinterpret_cast<const char*>(text.data()), text.size());
+  if (nests_too_deep(view))
+    return failed_precondition(where + ": nests deeper than any file of its kind");
   std::unordered_set<std::string> keys;
   std::string repeated;
   const auto note_keys = [&](int depth, Json::parse_event_t event, Json& parsed) {

@@ -5,6 +5,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/json_depth.h"
+
 namespace anyslot {
 
 using nlohmann::json;
@@ -30,6 +32,8 @@ Expected<std::string> read_file(const std::string& path) {
 }
 
 Expected<json> parse_json(const std::string& path, const std::string& text) {
+  if (nests_too_deep(text))
+    return failed_precondition(path + ": nests deeper than any file of its kind");
   try {
     return json::parse(text);
   } catch (const json::exception& error) {
