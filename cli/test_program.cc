@@ -99,8 +99,18 @@ ProgramResult run_program(const std::vector<std::string>& arguments, const Progr
                                      0);
   }
   posix_spawn_file_actions_adddup2(&actions, error.ends[1], STDERR_FILENO);
+  posix_spawnattr_t attributes;  // tests that run in the background have SIGINT ignored
+  posix_spawnattr_init(&attributes);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t pid = -1;
-  const int spawned = ::posix_spawn(&pid, ANYSLOT_PROGRAM, &actions, nullptr, argv.data(), environ);
+  const int spawned =
+      ::posix_spawn(&pid, ANYSLOT_PROGRAM, &actions, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   std::fclose(standard_input);
   ProgramResult result;
