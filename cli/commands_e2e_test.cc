@@ -203,6 +203,24 @@ TEST(Ask, StreamsTheAnswerAndTellsTheTime) {
   }
 }
 
+TEST(Ask, TellsWhatCutTheAnswer) {
+  TemporaryFolder folder;
+  const std::string document = folder.write(
+      "Lornaburg.txt", "Lornaburg is a city in Japan. The river Masa flows through it.\n");
+  const auto ask = [&](const std::string& option, const std::string& value) {
+    const ProgramResult result =
+        run_program({"ask", "--model", ANYSLOT_MODEL_DIR, "--document", document, option, value,
+                     "Which river flows through Lornaburg?"});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return result.error;
+  };
+  const std::string cut = ask("--max-tokens", "1");
+  ASSERT_THAT(cut, HasSubstr(", answer cut at --max-tokens\n"));
+  const int prompt_tokens = std::stoi(cut.substr(cut.find(" of ") + 4));
+  EXPECT_THAT(ask("--max-model-len", std::to_string(prompt_tokens + 1)),
+              HasSubstr(", answer cut at the model's length (--max-model-len)\n"));
+}
+
 TEST(Logits, WritesOneRowPerTextToken) {
   TemporaryFolder folder;
   const std::string input = folder.write(
