@@ -46,6 +46,12 @@ class BadCall : public testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(BadCall, OfAClosedStandardInput) {
+  expect_failure(
+      run_program({"run", "--model", ANYSLOT_MODEL_DIR, "--input", "-"}, {.close_input = true}), 2,
+      HasSubstr("standard input"));
+}
+
 TEST_F(BadCall, OfTheCommand) {
   expect_failure(run_program({}), 2, HasSubstr("anyslot demo"));
   expect_failure(run_program({"fly"}), 2, HasSubstr("unknown command \"fly\""));

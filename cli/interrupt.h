@@ -7,9 +7,9 @@
 
 namespace anyslot::cli {
 
-/// Ends the program on Ctrl-C or SIGTERM with the status 128 + signal (130, 143), after removing
-/// the temporary files that were announced. A signal that the caller's shell told the program to
-/// ignore stays ignored. One per program, made before any other thread.
+/// Ends the program on Ctrl-C, SIGTERM, SIGHUP or SIGQUIT with the status 128 + signal (130, 143,
+/// 129, 131), after removing the temporary files that were announced. A signal that the caller's
+/// shell told the program to ignore stays ignored. One per program, made before any other thread.
 class Interrupt {
  public:
   Interrupt();

@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <exception>
@@ -47,9 +50,21 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   return called[0] == '-' ? "" : "unknown command \"" + called + "\"; use one of " + names;
 }
 
+/// A closed standard descriptor is taken by something that cannot be used the way it is meant, so
+/// that no file of ours gets its number and reading or writing it is an error.
+void occupy_closed_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    [[maybe_unused]] const int opened =
+        ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 int run_program(int argc, char** argv) {
+  occupy_closed_descriptors();
   Interrupt interrupt;
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write()
+  std::signal(SIGXFSZ, SIG_IGN);  // so is a file that grows past its limit
 
   CLI::App app(
       "AnySlot answers questions from documents. It caches one copy of a document's keys and "

@@ -29,6 +29,19 @@ int create_beside(const std::string& target, std::string& temporary) {
   return -1;
 }
 
+/// Follows links to the file that `path` means, which need not exist.
+std::string follow_links(const std::string& path) {
+  constexpr int kMaxLinks = 40;
+  std::filesystem::path target = path;
+  std::error_code error;
+  for (int links = 0; links < kMaxLinks && std::filesystem::is_symlink(target, error); ++links) {
+    const std::filesystem::path next = std::filesystem::read_symlink(target, error);
+    if (error) break;
+    target = next.is_absolute() ? next : target.parent_path() / next;
+  }
+  return target.string();
+}
+
 bool is_open_as(int fd, const struct stat& file) {
   struct stat open_file {};
   return ::fstat(fd, &open_file) == 0 && open_file.st_dev == file.st_dev &&
@@ -57,8 +70,9 @@ Expected<OutputFile> OutputFile::open(const std::string& path, Interrupt& interr
   }
   if (path.empty()) return invalid_argument("cannot write an output without a name");
   struct stat info {};
-  std::string target = path;
-  if (::stat(path.c_str(), &info) == 0) {
+  const bool exists = ::stat(path.c_str(), &info) == 0;
+  if (!exists && errno != ENOENT) return cannot_write(path, errno);
+  if (exists) {
     if (S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
     if (::access(path.c_str(), W_OK) != 0) return cannot_write(path, errno);
     if (is_open_as(STDOUT_FILENO, info)) {  // /dev/stdout: a new file would not be the open one
@@ -69,15 +83,15 @@ Expected<OutputFile> OutputFile::open(const std::string& path, Interrupt& interr
       if (fd < 0) return cannot_write(path, errno);
       return OutputFile(fd, path, {}, {}, interrupt);
     }
-    std::error_code error;  // a link keeps pointing at the file that is replaced
-    const std::filesystem::path real = std::filesystem::canonical(path, error);
-    if (!error) target = real.string();
   }
+  std::string target = follow_links(path);  // a link keeps pointing at the file that is replaced
   std::string temporary;
   const int fd = create_beside(target, temporary);
   if (fd < 0) return cannot_write(path, errno);
   interrupt.add_temporary(temporary);
-  return OutputFile(fd, path, std::move(target), std::move(temporary), interrupt);
+  OutputFile file(fd, path, std::move(target), std::move(temporary), interrupt);
+  if (exists && ::fchmod(fd, info.st_mode & 07777) != 0) return cannot_write(path, errno);
+  return file;
 }
 
 OutputFile::OutputFile(int fd, std::string name, std::string target, std::string temporary,

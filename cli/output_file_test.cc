@@ -56,6 +56,31 @@ TEST_F(OutputFileTest, KeepsALink) {
   EXPECT_EQ(read_bytes(folder_.file("real")), "new");
 }
 
+TEST_F(OutputFileTest, MakesTheFileThatALinkMeans) {
+  fs::create_symlink("not-yet", folder_.file("link"));
+  Expected<OutputFile> file = OutputFile::open(folder_.file("link"), interrupt_);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(file->write("new").ok());
+  ASSERT_TRUE(file->commit().ok());
+  EXPECT_TRUE(fs::is_symlink(folder_.file("link")));
+  EXPECT_EQ(read_bytes(folder_.file("not-yet")), "new");
+
+  fs::create_symlink("loop", folder_.file("loop"));
+  const Expected<OutputFile> loop = OutputFile::open(folder_.file("loop"), interrupt_);
+  ASSERT_FALSE(loop.ok());
+  EXPECT_THAT(loop.status().message(), HasSubstr("symbolic links"));
+}
+
+TEST_F(OutputFileTest, KeepsTheModeOfTheFileThatItReplaces) {
+  folder_.write("out", "private");
+  fs::permissions(folder_.file("out"), fs::perms::owner_read | fs::perms::owner_write);
+  Expected<OutputFile> file = OutputFile::open(folder_.file("out"), interrupt_);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(file->commit().ok());
+  EXPECT_EQ(fs::status(folder_.file("out")).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+}
+
 TEST_F(OutputFileTest, NamesAPlaceThatCannotBeWritten) {
   for (const std::string& place :
        {folder_.file("no/such/folder/out"), folder_.path(), std::string("/proc/out")}) {
@@ -102,15 +127,16 @@ TEST_F(OutputFileTest, KnowsStandardOutputByItsPath) {
   EXPECT_GE(::fcntl(STDOUT_FILENO, F_GETFD), 0) << "it stays open";
 }
 
-using InterruptTest = OutputFileTest;
+class InterruptTest : public OutputFileTest, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Signals, InterruptTest, testing::Values(SIGINT, SIGTERM, SIGHUP, SIGQUIT));
 
-TEST_F(InterruptTest, RemovesTheTemporaryFileAndExits130) {
+TEST_P(InterruptTest, RemovesTheTemporaryFileAndTellsTheSignal) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(STDERR_FILENO);
-    std::signal(SIGINT, SIG_DFL);  // ignored in tests that run in the background
+    std::signal(GetParam(), SIG_DFL);  // ignored in tests that run in the background
     Interrupt interrupt;
     Expected<OutputFile> file = OutputFile::open(folder_.file("out"), interrupt);
     const bool written = file.ok() && file->write("half").ok() && ::write(ready[1], "x", 1) == 1;
@@ -120,11 +146,11 @@ TEST_F(InterruptTest, RemovesTheTemporaryFileAndExits130) {
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   EXPECT_EQ(folder_.num_entries(), 1) << "the temporary file";
-  ASSERT_EQ(::kill(child, SIGINT), 0);
+  ASSERT_EQ(::kill(child, GetParam()), 0);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_EQ(WEXITSTATUS(status), 128 + GetParam());
   EXPECT_EQ(folder_.num_entries(), 0);
   ::close(ready[0]);
   ::close(ready[1]);

@@ -92,6 +92,7 @@ ProgramResult run_program(const std::vector<std::string>& arguments, const Progr
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ::fileno(standard_input), STDIN_FILENO);
+  if (input.close_input) posix_spawn_file_actions_addclose(&actions, STDIN_FILENO);
   if (input.output_path.empty()) {
     posix_spawn_file_actions_adddup2(&actions, out.ends[1], STDOUT_FILENO);
   } else {

@@ -20,6 +20,7 @@ struct ProgramResult {
 
 struct ProgramInput {
   std::string text = {};         // standard input
+  bool close_input = false;      // standard input is closed, as by <&-
   std::string output_path = {};  // where standard output goes; empty: into the result
   bool close_output = false;     // the reader of standard output is gone from the start
   /// Called once when the first byte of standard output arrives, with the process id.

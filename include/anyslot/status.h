@@ -54,10 +54,8 @@ inline Status internal_error(std::string message) {
 template <typename T>
 class [[nodiscard]] Expected {
  public:
-  Expected(T value) : state_(std::move(value)) {}        // NOLINT(google-explicit-constructor)
-  Expected(Status status) : state_(std::move(status)) {  // NOLINT(google-explicit-constructor)
-    assert(!std::get<Status>(state_).ok());
-  }
+  Expected(T value) : state_(std::move(value)) {}
+  Expected(Status status) : state_(std::move(status)) { assert(!std::get<Status>(state_).ok()); }
 
   bool ok() const { return std::holds_alternative<T>(state_); }
   explicit operator bool() const { return ok(); }
