@@ -39,6 +39,9 @@ class KvStorage {
  protected:
   explicit KvStorage(const KvShape& shape) : shape_(shape) {}
 
+  /// What export_block and import_block ask of their arguments.
+  Status check_transfer(BlockId block, size_t num_bytes) const;
+
  private:
   KvShape shape_;
 };

@@ -11,6 +11,7 @@
 #include "backend/cpu/kernel_list.h"
 #include "backend/cpu/kv_ops.h"
 #include "backend/cpu/linear.h"
+#include "backend/op_checks.h"
 #include "backend/ops.h"
 #include "base/thread_pool.h"
 
@@ -94,33 +95,6 @@ class CpuBackend : public Backend {
   std::vector<WindowPlans> plans_;  // the first num_windows_ are in use
   size_t num_windows_ = 0;
 };
-
-Status check_tensor(const char* name, const TensorView& x, int64_t rows, int64_t cols,
-                    DType dtype) {
-  const auto text = [](int64_t r, int64_t c, DType type) {
-    return std::to_string(r) + " x " + std::to_string(c) + " of " + std::string(dtype_name(type));
-  };
-  if (x.rows == rows && x.cols == cols && x.dtype == dtype) return {};
-  return invalid_argument(std::string(name) + " is " + text(x.rows, x.cols, x.dtype) +
-                          ", must be " + text(rows, cols, dtype));
-}
-
-Status check_spec(const AttentionSpec& spec, const KvShape& shape, int layer) {
-  if (layer < 0 || layer >= shape.num_layers) {
-    return invalid_argument("layer " + std::to_string(layer) + " of a storage of " +
-                            std::to_string(shape.num_layers) + " layers");
-  }
-  if (spec.num_kv_heads != shape.num_kv_heads || spec.head_dim != shape.head_dim) {
-    return invalid_argument("heads of the layer and of the KV storage differ");
-  }
-  if (spec.num_heads % spec.num_kv_heads != 0) {
-    return invalid_argument("num_heads must be a multiple of num_kv_heads");
-  }
-  if (2 * spec.rope->num_pairs() > spec.head_dim) {
-    return invalid_argument("the rotary dimension exceeds head_dim");
-  }
-  return {};
-}
 
 Status CpuBackend::open_products() {
   const bool multiplies_bfloat16 = dtype_ == DType::kBFloat16 &&
@@ -216,22 +190,7 @@ Status CpuBackend::end_step() {
 
 Status CpuBackend::copy_blocks(KvStorage& storage, std::span<const BlockCopy> copies,
                                std::span<const RopeTable* const> rope) {
-  const KvShape& shape = storage.shape();
-  if (static_cast<int>(rope.size()) != shape.num_layers) {
-    return invalid_argument("copy_blocks needs one rope table per layer");
-  }
-  for (const RopeTable* table : rope) {
-    if (2 * table->num_pairs() > shape.head_dim) {
-      return invalid_argument("the rotary dimension exceeds head_dim");
-    }
-  }
-  for (const BlockCopy& copy : copies) {
-    if (std::min(copy.src, copy.dst) < 0 || std::max(copy.src, copy.dst) >= shape.num_blocks) {
-      return invalid_argument("a copy from block " + std::to_string(copy.src) + " to block " +
-                              std::to_string(copy.dst) + " leaves the pool of " +
-                              std::to_string(shape.num_blocks) + " blocks");
-    }
-  }
+  if (Status status = check_copies(copies, rope, storage.shape()); !status) return status;
   if (!copies.empty()) kv_writer_.copy(static_cast<CpuKvStorage&>(storage), copies, rope);
   return {};
 }
@@ -241,12 +200,7 @@ Status CpuBackend::embed(const TensorView& table, const TensorView& out) {
   if (Status status = check_tensor("out", out, num_rows(), table.cols, DType::kFloat32); !status) {
     return status;
   }
-  for (const Row& row : step_->rows) {
-    if (row.token_id < 0 || row.token_id >= table.rows) {
-      return invalid_argument("token id " + std::to_string(row.token_id) + " is outside of the " +
-                              std::to_string(table.rows) + " rows of the embedding");
-    }
-  }
+  if (Status status = check_token_ids(step_->rows, table); !status) return status;
   for_rows(out.rows, out.cols, [&](int64_t r) {
     const int64_t token = step_->rows[r].token_id;
     auto* to = out.row_as<float>(r);
@@ -300,13 +254,7 @@ Status CpuBackend::write_kv(KvStorage& storage, int layer, const AttentionSpec& 
   if (Status status = check_tensor("v", v, num_rows(), cols, DType::kFloat32); !status) {
     return status;
   }
-  const int64_t num_slots = storage.shape().num_blocks * kBlockSize;
-  for (const Row& row : step_->rows) {
-    if (row.write_slot < 0 || row.write_slot >= num_slots) {
-      return invalid_argument("slot " + std::to_string(row.write_slot) + " is outside of the " +
-                              std::to_string(num_slots) + " slots of the KV pool");
-    }
-  }
+  if (Status status = check_write_slots(step_->rows, storage.shape()); !status) return status;
   kv_writer_.write(static_cast<CpuKvStorage&>(storage), layer, spec, step_->rows, k, v);
   return {};
 }

@@ -101,16 +101,4 @@ Status CpuKvStorage::import_block(BlockId block, std::span<const std::byte> byte
   return {};
 }
 
-Status CpuKvStorage::check_transfer(BlockId block, size_t num_bytes) const {
-  if (block < 0 || block >= shape().num_blocks) {
-    return invalid_argument("block " + std::to_string(block) + " is outside of the pool of " +
-                            std::to_string(shape().num_blocks) + " blocks");
-  }
-  if (num_bytes != shape().block_bytes()) {
-    return invalid_argument("a block has " + std::to_string(shape().block_bytes()) +
-                            " bytes, given are " + std::to_string(num_bytes));
-  }
-  return {};
-}
-
 }  // namespace anyslot::cpu

@@ -37,7 +37,6 @@ class CpuKvStorage : public KvStorage {
 
  private:
   CpuKvStorage(const KvShape& shape, HostMemory memory);
-  Status check_transfer(BlockId block, size_t num_bytes) const;
 
   HostMemory memory_;
   size_t head_bytes_;

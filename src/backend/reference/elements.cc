@@ -42,18 +42,6 @@ void store_row(const TensorView& x, int64_t row, int64_t begin, std::span<const 
   }
 }
 
-Status check_tensor(std::string_view name, const TensorView& x, int64_t rows, int64_t cols,
-                    DType dtype) {
-  if (x.rows == rows && x.cols == cols && x.dtype == dtype) return {};
-  const auto describe = [](int64_t r, int64_t c, DType type) {
-    return std::string("[") + std::to_string(r) + ", " + std::to_string(c) + "] " +
-           std::string(dtype_name(type));
-  };
-  return invalid_argument("tensor " + std::string(name) + " is " +
-                          describe(x.rows, x.cols, x.dtype) + ", must be " +
-                          describe(rows, cols, dtype));
-}
-
 void turn(std::span<double> head, const RopeParameters& rope, int64_t position) {
   const size_t pairs = rope.inv_freq.size();
   for (size_t j = 0; j < pairs; ++j) {

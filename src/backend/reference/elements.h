@@ -20,10 +20,6 @@ std::vector<double> load_row(const TensorView& x, int64_t row, int64_t begin, in
 std::vector<double> load_row(const TensorView& x, int64_t row);
 void store_row(const TensorView& x, int64_t row, int64_t begin, std::span<const double> values);
 
-/// Fails with kInvalidArgument, naming the tensor, unless it is [rows, cols] of dtype.
-Status check_tensor(std::string_view name, const TensorView& x, int64_t rows, int64_t cols,
-                    DType dtype);
-
 /// Turns the first 2 * inv_freq.size() elements of a head by the angles of `position`.
 void turn(std::span<double> head, const RopeParameters& rope, int64_t position);
 

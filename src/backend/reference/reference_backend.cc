@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "backend/op_checks.h"
 #include "backend/ops.h"
 #include "backend/reference/elements.h"
 #include "backend/reference/reference_attention.h"
@@ -81,23 +82,6 @@ class ReferenceBackend : public Backend {
   std::vector<int32_t> sampled_rows_;
 };
 
-Status check_spec(const AttentionSpec& spec, const KvShape& shape, int layer) {
-  if (layer < 0 || layer >= shape.num_layers) {
-    return invalid_argument("layer " + std::to_string(layer) + " of a storage of " +
-                            std::to_string(shape.num_layers) + " layers");
-  }
-  if (spec.num_kv_heads != shape.num_kv_heads || spec.head_dim != shape.head_dim) {
-    return invalid_argument("heads of the layer and of the KV storage differ");
-  }
-  if (spec.num_heads % spec.num_kv_heads != 0) {
-    return invalid_argument("num_heads must be a multiple of num_kv_heads");
-  }
-  if (2 * spec.rope->num_pairs() > spec.head_dim) {
-    return invalid_argument("the rotary dimension exceeds head_dim");
-  }
-  return {};
-}
-
 Status ReferenceBackend::check_step() const {
   return step_ != nullptr ? Status() : invalid_argument("no step: begin_step comes first");
 }
@@ -163,9 +147,7 @@ Status ReferenceBackend::end_step() {
 
 Status ReferenceBackend::copy_blocks(KvStorage& storage, std::span<const BlockCopy> copies,
                                      std::span<const RopeTable* const> rope) {
-  if (static_cast<int>(rope.size()) != storage.shape().num_layers) {
-    return invalid_argument("copy_blocks needs one rope table per layer");
-  }
+  if (Status status = check_copies(copies, rope, storage.shape()); !status) return status;
   reference::copy_blocks(static_cast<ReferenceKvStorage&>(storage), copies, rope);
   return {};
 }
@@ -175,13 +157,9 @@ Status ReferenceBackend::embed(const TensorView& table, const TensorView& out) {
   if (Status status = check_tensor("out", out, num_rows(), table.cols, DType::kFloat32); !status) {
     return status;
   }
+  if (Status status = check_token_ids(step_->rows, table); !status) return status;
   for (int64_t r = 0; r < num_rows(); ++r) {
-    const int32_t token = step_->rows[r].token_id;
-    if (token < 0 || token >= table.rows) {
-      return invalid_argument("token id " + std::to_string(token) + " is outside of the " +
-                              std::to_string(table.rows) + " rows of the embedding");
-    }
-    store_row(out, r, 0, load_row(table, token));
+    store_row(out, r, 0, load_row(table, step_->rows[r].token_id));
   }
   return {};
 }
@@ -234,12 +212,7 @@ Status ReferenceBackend::write_kv(KvStorage& storage, int layer, const Attention
     }
   }
   auto& blocks = static_cast<ReferenceKvStorage&>(storage);
-  for (const Row& row : step_->rows) {
-    if (row.write_slot < 0 || row.write_slot >= blocks.num_slots()) {
-      return invalid_argument("slot " + std::to_string(row.write_slot) + " is outside of the " +
-                              std::to_string(blocks.num_slots()) + " slots of the KV pool");
-    }
-  }
+  if (Status status = check_write_slots(step_->rows, blocks.shape()); !status) return status;
   reference::write_kv(blocks, layer, spec, step_->rows, k, v);
   return {};
 }

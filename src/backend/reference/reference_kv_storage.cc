@@ -11,13 +11,13 @@ ReferenceKvStorage::ReferenceKvStorage(const KvShape& shape)
     : KvStorage(shape), bytes_(shape.block_bytes() * shape.num_blocks) {}
 
 Status ReferenceKvStorage::export_block(BlockId block, std::span<std::byte> bytes) const {
-  if (Status status = check_block(block, bytes.size()); !status) return status;
+  if (Status status = check_transfer(block, bytes.size()); !status) return status;
   std::memcpy(bytes.data(), bytes_.data() + block * shape().block_bytes(), bytes.size());
   return {};
 }
 
 Status ReferenceKvStorage::import_block(BlockId block, std::span<const std::byte> bytes) {
-  if (Status status = check_block(block, bytes.size()); !status) return status;
+  if (Status status = check_transfer(block, bytes.size()); !status) return status;
   std::memcpy(bytes_.data() + block * shape().block_bytes(), bytes.data(), bytes.size());
   return {};
 }
@@ -44,18 +44,6 @@ size_t ReferenceKvStorage::offset(int layer, KvPart part, int kv_head, int64_t s
   index = index * kBlockSize + slot % kBlockSize;
   index = index * shape().head_dim;
   return static_cast<size_t>(index) * dtype_size(shape().dtype);
-}
-
-Status ReferenceKvStorage::check_block(BlockId block, size_t num_bytes) const {
-  if (block < 0 || block >= shape().num_blocks) {
-    return invalid_argument("block " + std::to_string(block) + " is outside of the pool of " +
-                            std::to_string(shape().num_blocks) + " blocks");
-  }
-  if (num_bytes != shape().block_bytes()) {
-    return invalid_argument("a block has " + std::to_string(shape().block_bytes()) +
-                            " bytes, given are " + std::to_string(num_bytes));
-  }
-  return {};
 }
 
 }  // namespace anyslot::reference

@@ -26,7 +26,6 @@ class ReferenceKvStorage : public KvStorage {
 
  private:
   size_t offset(int layer, KvPart part, int kv_head, int64_t slot) const;  // in bytes
-  Status check_block(BlockId block, size_t num_bytes) const;
 
   std::vector<std::byte> bytes_;
 };
