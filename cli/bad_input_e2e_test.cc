@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing_support::read_bytes;
 using testing_support::TemporaryFolder;
 
@@ -297,6 +298,26 @@ TEST_F(BadModel, WithInvalidJson) {
   replace("config.json", read_bytes(std::string(ANYSLOT_MODEL_DIR) + "/config.json"));
   replace("rag_template.json", "{\n\"version\": 1,,\n}\n");
   expect_refused(AllOf(HasSubstr("rag_template.json"), HasSubstr("line 2")));
+}
+
+TEST_F(BadModel, WithALinkToItself) {
+  for (const std::string name : {"config.json", "tokenizer.json", "rag_template.json"}) {
+    fs::rename(model_.file(name), model_.file("kept"));
+    fs::create_symlink(name, model_.file(name));
+    expect_refused(AllOf(HasSubstr(name), Not(HasSubstr("filesystem error"))));
+    fs::remove(model_.file(name));
+    fs::rename(model_.file("kept"), model_.file(name));
+  }
+}
+
+TEST_F(BadModel, WithDeeplyNestedJson) {
+  const std::string deep = "{\"a\": " + std::string(200000, '[') + std::string(200000, ']') + "}";
+  for (const std::string name : {"config.json", "tokenizer.json", "rag_template.json"}) {
+    const std::string before = read_bytes(model_.file(name));
+    replace(name, deep);
+    expect_refused(AllOf(HasSubstr(name), HasSubstr("nests deeper")));
+    replace(name, before);
+  }
 }
 
 TEST_F(BadModel, WithABrokenTokenizer) {

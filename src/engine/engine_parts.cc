@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/system_memory.h"
@@ -51,9 +52,15 @@ Expected<std::unique_ptr<Backend>> create_backend(const EngineConfig& config) {
   return invalid_argument(fmt::format("unknown device '{}'; use cpu or reference", config.device));
 }
 
+/// Broken links count, so that loading them is tried and fails with a reason.
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::symlink_status(path, error).type() != fs::file_type::not_found;
+}
+
 Status load_text_parts(EngineParts& parts) {
   const fs::path folder(parts.config.model_path);
-  if (const fs::path path = folder / "tokenizer.json"; fs::exists(path)) {
+  if (const fs::path path = folder / "tokenizer.json"; is_there(path)) {
     auto tokenizer = Tokenizer::load(path.string());
     if (!tokenizer.ok()) return tokenizer.status();
     if (tokenizer->vocab_size() > parts.model.vocab_size) {
@@ -64,7 +71,7 @@ Status load_text_parts(EngineParts& parts) {
     parts.tokenizer = std::make_shared<const Tokenizer>(std::move(*tokenizer));
   }
   const fs::path path = folder / "rag_template.json";
-  if (!fs::exists(path)) return {};
+  if (!is_there(path)) return {};
   auto rag_template = RagTemplate::load(path.string());
   if (!rag_template.ok()) return rag_template.status();
   parts.rag_template = std::move(*rag_template);
