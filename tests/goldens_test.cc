@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Settings, Goldens, testing::ValuesIn(every_setting()),
                          });
 
 TEST_P(Goldens, TinyLlamas) {
-  for (const std::string name : {"llama-plain", "llama-tied"}) {
+  for (const std::string name : {"llama-plain", "llama-tied", "llama-rope-llama3"}) {
     SCOPED_TRACE(name);
     const std::string folder = kGoldens + "/tiny/" + name;
     const TensorStore golden = open_store(folder + "/golden.safetensors");

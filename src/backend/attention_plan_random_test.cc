@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backend/attention_plan.h"
-#include "backend/step_builder.h"
+#include "backend/test_step_builder.h"
 
 // Random steps: the plan against a walk over every row and key.
 
@@ -167,7 +167,7 @@ class RandomStep {
   }
 
   std::mt19937 random_;
-  StepBuilder builder_;
+  TestStepBuilder builder_;
   std::vector<SpanView> documents_;
 };
 

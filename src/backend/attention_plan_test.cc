@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "backend/step_builder.h"
+#include "backend/test_step_builder.h"
 
 namespace anyslot {
 namespace {
@@ -31,7 +31,7 @@ int64_t item_tokens(const AttentionPlan& plan, const WorkItem& item) {
 }
 
 TEST(AttentionPlan, ReadsASharedDocumentOnce) {
-  StepBuilder builder;
+  TestStepBuilder builder;
   const SpanView document = builder.span(1000);
   for (int s = 0; s < 8; ++s) {
     builder.begin_sequence();
@@ -54,7 +54,7 @@ TEST(AttentionPlan, ReadsASharedDocumentOnce) {
 }
 
 TEST(AttentionPlan, SharesSeveralDocumentsInOneRun) {
-  StepBuilder builder;
+  TestStepBuilder builder;
   const SpanView a = builder.span(100);
   const SpanView b = builder.span(200);
   for (int s = 0; s < 4; ++s) {
@@ -74,7 +74,7 @@ TEST(AttentionPlan, SharesSeveralDocumentsInOneRun) {
 }
 
 TEST(AttentionPlan, ADocumentGivenTwiceIsReadOnce) {
-  StepBuilder builder;
+  TestStepBuilder builder;
   const SpanView document = builder.span(64);
   builder.begin_sequence();
   builder.place(document, 0);
@@ -90,7 +90,7 @@ TEST(AttentionPlan, ADocumentGivenTwiceIsReadOnce) {
 }
 
 TEST(AttentionPlan, RawKeysAreSharedAtEqualStartsOnly) {
-  StepBuilder builder;
+  TestStepBuilder builder;
   const SpanView document = builder.span(64, KeyForm::kRaw);
   for (const int64_t start : {0, 0, 50}) {
     builder.begin_sequence();
@@ -105,7 +105,7 @@ TEST(AttentionPlan, RawKeysAreSharedAtEqualStartsOnly) {
 }
 
 TEST(AttentionPlan, EqualFirstAndLastBlocksAreNotTheSameKeys) {
-  StepBuilder builder;
+  TestStepBuilder builder;
   const std::vector<BlockId> first{3, 4, 9};
   const std::vector<BlockId> second{3, 5, 9};
   for (const auto& blocks : {std::span(first), std::span(second)}) {
@@ -119,7 +119,7 @@ TEST(AttentionPlan, EqualFirstAndLastBlocksAreNotTheSameKeys) {
 }
 
 TEST(AttentionPlan, LongSequencesStayPrivate) {
-  StepBuilder builder;
+  TestStepBuilder builder;
   const SpanView document = builder.span(64);
   for (int s = 0; s < 2; ++s) {
     builder.begin_sequence();
@@ -133,7 +133,7 @@ TEST(AttentionPlan, LongSequencesStayPrivate) {
 }
 
 TEST(AttentionPlan, CutsALongDecodeEvenlyAtBlocks) {
-  StepBuilder builder;
+  TestStepBuilder builder;
   builder.begin_sequence();
   builder.place(builder.span(1003), 0);
   builder.place(builder.span(3000), 1003);
@@ -149,14 +149,14 @@ TEST(AttentionPlan, CutsALongDecodeEvenlyAtBlocks) {
 }
 
 TEST(AttentionPlan, ShortRunsAndManyEqualItemsAreNotCut) {
-  StepBuilder one;
+  TestStepBuilder one;
   one.begin_sequence();
   one.place(one.span(500), 0);
   one.row(500);
   EXPECT_EQ(plan_attention(one.step, all_rows(one.step), 0, {.min_item_tokens = 256}).items.size(),
             1U);
 
-  StepBuilder many;
+  TestStepBuilder many;
   for (int s = 0; s < 10; ++s) {
     many.begin_sequence();
     many.place(many.span(5000), 0);
@@ -168,7 +168,7 @@ TEST(AttentionPlan, ShortRunsAndManyEqualItemsAreNotCut) {
 }
 
 TEST(AttentionPlan, PutsTheMostExpensiveItemFirst) {
-  StepBuilder builder;
+  TestStepBuilder builder;
   builder.begin_sequence();
   builder.place(builder.span(256), 0);
   builder.rows(0, 256);
@@ -182,7 +182,7 @@ TEST(AttentionPlan, PutsTheMostExpensiveItemFirst) {
 }
 
 TEST(AttentionPlan, AWindowTrimsWhatIsRead) {
-  StepBuilder builder;
+  TestStepBuilder builder;
   builder.begin_sequence();
   builder.place(builder.span(1000), 0);
   builder.place(builder.span(1000), 1000);
@@ -195,7 +195,7 @@ TEST(AttentionPlan, AWindowTrimsWhatIsRead) {
 }
 
 TEST(AttentionPlan, RowsThatSeeNothingGetAnItemWithoutRanges) {
-  StepBuilder builder;
+  TestStepBuilder builder;
   builder.begin_sequence();
   builder.rows(0, 3);
   const AttentionPlan plan = plan_attention(builder.step, all_rows(builder.step), 0, {});
@@ -207,7 +207,7 @@ TEST(AttentionPlan, RowsThatSeeNothingGetAnItemWithoutRanges) {
 }
 
 TEST(AttentionPlan, PlanningABigStepIsCheap) {
-  StepBuilder builder;
+  TestStepBuilder builder;
   std::vector<SpanView> documents;
   for (int d = 0; d < 100; ++d) documents.push_back(builder.span(1000));
   std::mt19937 random(1);

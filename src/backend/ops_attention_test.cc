@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/ops_test_support.h"
-#include "backend/step_builder.h"
+#include "backend/test_step_builder.h"
 
 namespace anyslot::ops_test {
 namespace {
@@ -33,7 +33,7 @@ constexpr Shape kShapes[] = {
 
 /// A request that has documents one after the other from `start` on, then a text, whose last
 /// `num_rows` tokens are rows.
-void add_request(StepBuilder& builder, const std::vector<SpanView>& documents, int64_t start,
+void add_request(TestStepBuilder& builder, const std::vector<SpanView>& documents, int64_t start,
                  int64_t text_tokens, int64_t num_rows) {
   builder.begin_sequence();
   for (const SpanView& document : documents) {
@@ -47,8 +47,8 @@ void add_request(StepBuilder& builder, const std::vector<SpanView>& documents, i
 
 /// Encoding, prefill in chunks, decode, and shared documents, all in one step. Every second
 /// document is of the second form.
-StepBuilder mixed_scenario(KeyForm form, KeyForm second_form) {
-  StepBuilder s;
+TestStepBuilder mixed_scenario(KeyForm form, KeyForm second_form) {
+  TestStepBuilder s;
   std::vector<SpanView> docs;
   for (const int64_t length : {1, 15, 16, 17, 33, 257}) {
     docs.push_back(s.span(length, docs.size() % 2 == 0 ? form : second_form));
@@ -73,8 +73,8 @@ StepBuilder mixed_scenario(KeyForm form, KeyForm second_form) {
 }
 
 /// Few rows over a long document, which are cut to occupy all threads; and a longer prefill.
-StepBuilder long_scenario(KeyForm form) {
-  StepBuilder s;
+TestStepBuilder long_scenario(KeyForm form) {
+  TestStepBuilder s;
   const SpanView shared = s.span(4095, form);
   for (const int64_t start : {0, 5, 1000, 100'000}) add_request(s, {shared}, start, 33, 1);
   add_request(s, {s.span(3000, form)}, 0, 7, 1);
@@ -83,7 +83,7 @@ StepBuilder long_scenario(KeyForm form) {
 }
 
 /// Slots of keys that some row sees.
-std::vector<bool> visible_slots(const StepBuilder& scenario, int64_t window) {
+std::vector<bool> visible_slots(const TestStepBuilder& scenario, int64_t window) {
   std::vector<bool> visible(int64_t{scenario.num_blocks()} * kBlockSize);
   for (const Row& row : scenario.step.rows) {
     const SequencePlan& sequence = scenario.step.sequences[row.sequence];
@@ -111,7 +111,7 @@ std::vector<float> remembered(const std::string& key, const auto& compute) {
 class AttentionOps : public OpsTest {
  protected:
   /// `sharpness` scales the scores; at 1 their standard deviation is about 1.
-  void check(const std::string& name, const StepBuilder& scenario, const Shape& shape,
+  void check(const std::string& name, const TestStepBuilder& scenario, const Shape& shape,
              int64_t window, RowSet row_set = RowSet::kAll, double sharpness = 1.0);
 
   /// The reference is slow, and needs no large shapes.
@@ -161,8 +161,8 @@ std::vector<float> AttentionOps::run(Backend& target, const KvStorage& storage,
   return out.values();
 }
 
-void AttentionOps::check(const std::string& name, const StepBuilder& scenario, const Shape& shape,
-                         int64_t window, RowSet row_set, double sharpness) {
+void AttentionOps::check(const std::string& name, const TestStepBuilder& scenario,
+                         const Shape& shape, int64_t window, RowSet row_set, double sharpness) {
   SCOPED_TRACE(testing::Message() << name << ": head_dim " << shape.head_dim << ", kv heads "
                                   << shape.num_kv_heads << ", group " << shape.group << ", rotary "
                                   << shape.rotary_dim << ", window " << window);
@@ -194,28 +194,28 @@ void AttentionOps::check(const std::string& name, const StepBuilder& scenario, c
 }
 
 TEST_P(AttentionOps, TurnedKeys) {
-  const StepBuilder scenario = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
+  const TestStepBuilder scenario = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
   for (const Shape& shape : kShapes) {
     if (!is_too_slow(shape)) check("turned", scenario, shape, 0);
   }
 }
 
 TEST_P(AttentionOps, RawKeys) {
-  const StepBuilder scenario = mixed_scenario(KeyForm::kRaw, KeyForm::kRaw);
+  const TestStepBuilder scenario = mixed_scenario(KeyForm::kRaw, KeyForm::kRaw);
   for (const Shape& shape : kShapes) {
     if (!is_too_slow(shape)) check("raw", scenario, shape, 0);
   }
 }
 
 TEST_P(AttentionOps, BothKeyFormsInOneStep) {
-  const StepBuilder scenario = mixed_scenario(KeyForm::kTurned, KeyForm::kRaw);
+  const TestStepBuilder scenario = mixed_scenario(KeyForm::kTurned, KeyForm::kRaw);
   check("both", scenario, {64, 2, 2, 64}, 0);
   check("both", scenario, {128, 1, 2, 64}, 0);
 }
 
 TEST_P(AttentionOps, Windows) {
-  const StepBuilder turned = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
-  const StepBuilder raw = mixed_scenario(KeyForm::kRaw, KeyForm::kRaw);
+  const TestStepBuilder turned = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
+  const TestStepBuilder raw = mixed_scenario(KeyForm::kRaw, KeyForm::kRaw);
   for (const int64_t window : {1, 16, 24, 200}) {
     check("turned", turned, {64, 2, 2, 64}, window);
     check("turned", turned, {80, 1, 3, 80}, window);
@@ -224,7 +224,7 @@ TEST_P(AttentionOps, Windows) {
 }
 
 TEST_P(AttentionOps, SampledRowsOnly) {
-  const StepBuilder turned = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
+  const TestStepBuilder turned = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
   for (const int64_t window : {0, 24}) {
     check("turned", turned, {64, 2, 2, 64}, window, RowSet::kSampled);
     check("turned", turned, {32, 1, 3, 16}, window, RowSet::kSampled);
@@ -232,27 +232,27 @@ TEST_P(AttentionOps, SampledRowsOnly) {
 }
 
 TEST_P(AttentionOps, RowsThatAreNotShared) {
-  StepBuilder scenario = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
+  TestStepBuilder scenario = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
   scenario.step.share_rows = false;
   check("turned", scenario, {64, 2, 2, 64}, 0);
 }
 
 TEST_P(AttentionOps, SharpScores) {
-  const StepBuilder scenario = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
+  const TestStepBuilder scenario = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
   check("turned", scenario, {64, 1, 4, 64}, 0, RowSet::kAll, 8.0);
   check("turned", scenario, {128, 1, 2, 128}, 0, RowSet::kAll, 8.0);
 }
 
 TEST_P(AttentionOps, LongDocuments) {
-  const StepBuilder turned = long_scenario(KeyForm::kTurned);
-  const StepBuilder raw = long_scenario(KeyForm::kRaw);
+  const TestStepBuilder turned = long_scenario(KeyForm::kTurned);
+  const TestStepBuilder raw = long_scenario(KeyForm::kRaw);
   check("long", turned, {64, 1, 2, 64}, 0);
   check("long", turned, {64, 2, 1, 64}, 2000);
   check("long raw", raw, {32, 1, 2, 32}, 0);
 }
 
 TEST_P(AttentionOps, AStepWithoutSampledRowsIsNoError) {
-  StepBuilder scenario;
+  TestStepBuilder scenario;
   scenario.begin_sequence();
   scenario.place(scenario.span(20, KeyForm::kTurned), 0);
   scenario.rows(0, 20);

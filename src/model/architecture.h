@@ -53,7 +53,7 @@ struct ModelDescription {
 /// row of the table in architecture.cc per family.
 struct Architecture {
   std::string_view name;  // as config.json's architectures has it
-  /// Fills in all but the architecture's name and the special tokens; failures stay in the reader.
+  /// Fills in all but the architecture's name and eos_token_ids; failures stay in the reader.
   void (*read_config)(const ConfigReader& reader, ModelConfig& config);
   ModelDescription (*describe)(const ModelConfig& config);
 };

@@ -138,17 +138,19 @@ std::optional<ConfigReader> ConfigReader::object(std::string_view key) const {
   return ConfigReader(*field, where_ + ": " + std::string(key), *status_);
 }
 
-void ConfigReader::require_one_of(std::string_view key,
-                                  std::span<const std::string_view> allowed) const {
+std::string_view ConfigReader::one_of(std::string_view key,
+                                      std::span<const std::string_view> allowed,
+                                      std::string_view fallback) const {
   const nlohmann::json* field = find(key);
-  if (field == nullptr) return;
+  if (field == nullptr) return fallback;
   std::string list;
   for (const std::string_view value : allowed) {
-    if (field->is_string() && field->get_ref<const std::string&>() == value) return;
+    if (field->is_string() && field->get_ref<const std::string&>() == value) return value;
     if (!list.empty()) list += ", ";
     list += quote_name(value);
   }
   fail(key, "is " + shown(*field) + ", which is not supported here; supported: " + list);
+  return fallback;
 }
 
 void ConfigReader::require_false(std::string_view key) const {

@@ -35,8 +35,9 @@ class ConfigReader {
   /// The object under `key`; nullopt when absent.
   std::optional<ConfigReader> object(std::string_view key) const;
 
-  /// Fails when the field is present and not one of `allowed`.
-  void require_one_of(std::string_view key, std::span<const std::string_view> allowed) const;
+  /// The field when it is one of `allowed`.
+  std::string_view one_of(std::string_view key, std::span<const std::string_view> allowed,
+                          std::string_view fallback) const;
   /// Fails when the field is present and true.
   void require_false(std::string_view key) const;
 

@@ -27,6 +27,23 @@ int64_t count_sampled(const StepPlan& plan) {
                        [](const Row& row) { return row.sample; });
 }
 
+/// A begun step of a backend. Leaving the scope ends it, also when an exception does: a backend's
+/// threads wait for work busily until then.
+class BegunStep {
+ public:
+  explicit BegunStep(Backend& backend) : backend_(&backend) {}
+  ~BegunStep() {
+    if (backend_ != nullptr) static_cast<void>(backend_->end_step());
+  }
+  BegunStep(const BegunStep&) = delete;
+  BegunStep& operator=(const BegunStep&) = delete;
+
+  Status end() { return std::exchange(backend_, nullptr)->end_step(); }
+
+ private:
+  Backend* backend_;
+};
+
 }  // namespace
 
 Decoder::Decoder(TensorStore store, const ModelConfig& config, Backend& backend)
@@ -95,9 +112,9 @@ Status Decoder::forward(const StepPlan& plan, KvStorage& kv, std::vector<float>&
   }
   if (plan.rows.empty()) return {};
   if (Status status = backend_.begin_step(plan, windows_); !status) return status;
-  Status status = run_rows(plan, num_sampled, kv, logits);
-  Status end = backend_.end_step();  // owed whether or not the step failed
-  return status.ok() ? end : status;
+  BegunStep step(backend_);
+  if (Status status = run_rows(plan, num_sampled, kv, logits); !status) return status;
+  return step.end();
 }
 
 Status Decoder::run_rows(const StepPlan& plan, int64_t num_sampled, KvStorage& kv,

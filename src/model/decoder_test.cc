@@ -4,128 +4,26 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <cstdio>
 #include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
-#include "model/test_files.h"
-#include "model/test_steps.h"
+#include "model/test_decoder.h"
 
 namespace anyslot {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double kTolerance = 1e-5;  // of the largest logit, in float32
-constexpr int kNumBlocks = 64;
-
-std::string golden_dir(const std::string& name) {
-  return std::string(ANYSLOT_GOLDENS_DIR) + "/tiny/" + name;
-}
-
-template <typename T>
-std::vector<T> values_of(const TensorStore& store, const std::string& name) {
-  const StoredTensor* tensor = store.find(name);
-  EXPECT_NE(tensor, nullptr) << name;
-  std::vector<T> values(tensor->bytes.size() / sizeof(T));
-  std::memcpy(values.data(), tensor->bytes.data(), tensor->bytes.size());
-  return values;
-}
-
-/// The largest difference, relative to the largest expected value.
-double relative_error(std::span<const float> actual, std::span<const float> expected) {
-  EXPECT_EQ(actual.size(), expected.size());
-  if (actual.size() != expected.size()) return INFINITY;
-  double largest = 0;
-  double difference = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
-    const double here = std::abs(static_cast<double>(actual[i]) - expected[i]);
-    difference = std::isnan(here) ? INFINITY : std::max(difference, here);
-  }
-  return difference / largest;
-}
-
-std::unique_ptr<Backend> make_backend(const std::string& name, DType dtype) {
-  const BackendOptions options{.dtype = dtype, .num_threads = 2, .max_isa = ""};
-#ifdef ANYSLOT_HAS_CPU_BACKEND
-  if (name == "cpu") {
-    auto backend = create_cpu_backend(options);
-    EXPECT_TRUE(backend.ok()) << backend.status().message();
-    return backend.ok() ? std::move(*backend) : nullptr;
-  }
-#endif
-  EXPECT_EQ(name, "reference");
-  return create_reference_backend(options);
-}
-
-/// A model on a backend, its KV pool, and steps that must succeed.
-struct Model {
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<Decoder> decoder;
-  std::unique_ptr<KvStorage> kv;
-  TestBlocks blocks{kNumBlocks};
-
-  Model(const std::string& backend_name, DType dtype, const std::string& dir)
-      : backend(make_backend(backend_name, dtype)) {
-    auto loaded = Decoder::load(dir, *backend);
-    EXPECT_TRUE(loaded.ok()) << loaded.status().message();
-    decoder = std::move(*loaded);
-    auto storage = backend->create_kv_storage(decoder->kv_shape(dtype, kNumBlocks));
-    EXPECT_TRUE(storage.ok()) << storage.status().message();
-    kv = std::move(*storage);
-  }
-
-  std::vector<float> forward(const StepPlan& plan) {
-    std::vector<float> logits = {NAN};  // what was in it must not stay
-    const Status status = decoder->forward(plan, *kv, logits);
-    EXPECT_TRUE(status.ok()) << status.message();
-    return logits;
-  }
-};
-
-/// A golden file of transformers: one prompt of four documents of 16 tokens and a query of 8.
-struct Golden {
-  std::vector<int32_t> token_ids;
-  std::vector<int32_t> segment_of_token;
-  std::vector<float> full_logits;   // [num_tokens, vocab], causal over everything
-  std::vector<float> block_logits;  // [num_tokens, vocab], each document alone
-  size_t vocab = 0;
-
-  explicit Golden(const std::string& name) {
-    const auto store = TensorStore::open_file(golden_dir(name) + "/golden.safetensors");
-    EXPECT_TRUE(store.ok()) << store.status().message();
-    token_ids = values_of<int32_t>(*store, "input_ids");
-    segment_of_token = values_of<int32_t>(*store, "segment_of_token");
-    full_logits = values_of<float>(*store, "full_logits");
-    block_logits = values_of<float>(*store, "block_logits");
-    vocab = full_logits.size() / token_ids.size();
-  }
-
-  int64_t size() const { return static_cast<int64_t>(token_ids.size()); }
-  int64_t segment_begin(int segment) const {
-    return std::ranges::find(segment_of_token, segment) - segment_of_token.begin();
-  }
-  std::span<const int32_t> segment(int segment) const {
-    const auto count = std::ranges::count(segment_of_token, segment);
-    return std::span(token_ids).subspan(static_cast<size_t>(segment_begin(segment)),
-                                        static_cast<size_t>(count));
-  }
-  std::span<const float> rows(const std::vector<float>& logits, int64_t begin, int64_t end) const {
-    return std::span(logits).subspan(static_cast<size_t>(begin) * vocab,
-                                     static_cast<size_t>(end - begin) * vocab);
-  }
-};
-
 struct Case {
   std::string backend;
   std::string golden;
 };
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.backend << " " << c.golden; }
 
 class GoldenDecoder : public ::testing::TestWithParam<Case> {
  protected:
@@ -175,7 +73,7 @@ class GoldenDecoder : public ::testing::TestWithParam<Case> {
   }
 
   Golden golden;
-  Model model;
+  TestModel model;
   double largest_error = 0;
 };
 
@@ -286,24 +184,20 @@ TEST_P(GoldenDecoder, RefusesTokensOutsideTheVocabulary) {
   }
 }
 
-std::vector<std::string> backend_names() {
-#ifdef ANYSLOT_HAS_CPU_BACKEND
-  return {"reference", "cpu"};
-#else
-  return {"reference"};
-#endif
-}
+constexpr const char* kGoldens[] = {"llama-plain", "llama-tied", "llama-rope-llama3"};
 
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const std::string& backend : backend_names()) {
-    for (const char* golden : {"llama-plain", "llama-tied"}) all.push_back({backend, golden});
+    for (const char* golden : kGoldens) all.push_back({backend, golden});
   }
   return all;
 }
 
 std::string case_name(const ::testing::TestParamInfo<Case>& info) {
-  return info.param.backend + (info.param.golden == "llama-tied" ? "_tied" : "_plain");
+  std::string name = info.param.backend + "_" + info.param.golden;
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(, GoldenDecoder, ::testing::ValuesIn(cases()), case_name);
@@ -313,7 +207,7 @@ class DecoderOn : public ::testing::TestWithParam<std::string> {};
 /// bfloat16 has 8 bits: a rounding is up to 0.4%, and a few of them meet in a logit.
 TEST_P(DecoderOn, BFloat16StaysNearFloat32) {
   const Golden golden("llama-plain");
-  Model model(GetParam(), DType::kBFloat16, golden_dir("llama-plain"));
+  TestModel model(GetParam(), DType::kBFloat16, golden_dir("llama-plain"));
   const TestSpan span = model.blocks.span(golden.token_ids);
   StepPlan plan;
   add_sequence(plan, span, 0, 0, span.size(), {}, sample_all);
@@ -326,7 +220,7 @@ TEST_P(DecoderOn, BFloat16StaysNearFloat32) {
 /// The bundled model: two shards of bfloat16, tied embeddings, a preamble and documents of uneven
 /// length.
 TEST_P(DecoderOn, DemoModelMatchesTransformers) {
-  Model model(GetParam(), DType::kFloat32, ANYSLOT_MODEL_DIR);
+  TestModel model(GetParam(), DType::kFloat32, ANYSLOT_MODEL_DIR);
   const std::string dir = std::string(ANYSLOT_GOLDENS_DIR) + "/demo";
   std::ifstream file(dir + "/cases.json");
   const nlohmann::json cases = nlohmann::json::parse(file);
@@ -356,8 +250,8 @@ TEST_P(DecoderOn, DemoModelMatchesTransformers) {
 
   const std::vector<float> logits = model.forward(plan);
   ASSERT_EQ(logits.size(), size_t{2} * 4096);
-  const auto block = values_of<float>(*golden, "case0.block.last_logits");
-  const auto whole = values_of<float>(*golden, "case0.full.last_logits");
+  const auto block = tensor_values<float>(*golden, "case0.block.last_logits");
+  const auto whole = tensor_values<float>(*golden, "case0.full.last_logits");
   const double block_error = relative_error(std::span(logits).first(4096), block);
   const double full_error = relative_error(std::span(logits).last(4096), whole);
   std::printf("largest error: block %.2e, full %.2e of the largest logit\n", block_error,
@@ -368,68 +262,6 @@ TEST_P(DecoderOn, DemoModelMatchesTransformers) {
 
 INSTANTIATE_TEST_SUITE_P(, DecoderOn, ::testing::ValuesIn(backend_names()),
                          [](const auto& parameter) { return parameter.param; });
-
-class BrokenModel : public ::testing::Test {
- protected:
-  BrokenModel() : backend(make_backend("reference", DType::kFloat32)) {
-    for (const char* name : {"config.json", "model.safetensors"}) {
-      folder.write(name, read_bytes(golden_dir("llama-plain") + "/" + name));
-    }
-  }
-  void set_config(const std::string& key, const nlohmann::json& value) {
-    nlohmann::json config = nlohmann::json::parse(read_bytes(folder.file("config.json")));
-    config[key] = value;
-    folder.write("config.json", config.dump());
-  }
-  Status load() { return Decoder::load(folder.path(), *backend).status(); }
-
-  TemporaryFolder folder;
-  std::unique_ptr<Backend> backend;
-};
-
-TEST_F(BrokenModel, NamesTheTensorThatDoesNotFitTheConfig) {
-  ASSERT_TRUE(load().ok());
-  set_config("vocab_size", 321);
-  EXPECT_THAT(load().message(), HasSubstr("tensor \"model.embed_tokens.weight\" has shape [320, "
-                                          "64], where the model's config needs [321, 64]"));
-}
-
-TEST_F(BrokenModel, NamesTheTensorThatIsMissing) {
-  set_config("num_hidden_layers", 4);
-  const Status status = load();
-  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("no tensor \"model.layers.3.input_layernorm.weight\""));
-}
-
-TEST_F(BrokenModel, TruncatedWeightsAreRefused) {
-  const std::string weights = read_bytes(folder.file("model.safetensors"));
-  folder.write("model.safetensors", weights.substr(0, weights.size() / 2));
-  EXPECT_THAT(load().message(), HasSubstr("the file is truncated or damaged"));
-}
-
-TEST(DecoderErrors, AFailedStepLeavesTheDecoderUsable) {
-  const Golden golden("llama-plain");
-  Model model("reference", DType::kFloat32, golden_dir("llama-plain"));
-  const TestSpan span = model.blocks.span(golden.token_ids);
-  StepPlan plan;
-  add_sequence(plan, span, 0, 0, span.size(), {}, sample_all);
-  StepPlan bad = plan;
-  bad.rows[3].write_slot = int64_t{kNumBlocks} * kBlockSize;
-  std::vector<float> logits;
-  const Status status = model.decoder->forward(bad, *model.kv, logits);
-  EXPECT_THAT(status.message(), HasSubstr("slot 1024"));
-  EXPECT_LE(relative_error(model.forward(plan), golden.full_logits), kTolerance);
-}
-
-TEST(DecoderFingerprint, TellsModelsAndTypesApart) {
-  const Model plain("reference", DType::kFloat32, golden_dir("llama-plain"));
-  const Model again("reference", DType::kFloat32, golden_dir("llama-plain"));
-  const Model tied("reference", DType::kFloat32, golden_dir("llama-tied"));
-  const Model bfloat16("reference", DType::kBFloat16, golden_dir("llama-plain"));
-  EXPECT_EQ(plain.decoder->fingerprint(), again.decoder->fingerprint());
-  EXPECT_NE(plain.decoder->fingerprint(), tied.decoder->fingerprint());
-  EXPECT_NE(plain.decoder->fingerprint(), bfloat16.decoder->fingerprint());
-}
 
 }  // namespace
 }  // namespace anyslot

@@ -4,6 +4,7 @@
 
 #include "model/architecture.h"
 #include "model/config_reader.h"
+#include "model/rope_config.h"
 
 namespace anyslot {
 
@@ -14,9 +15,6 @@ constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxHeads = 1024;
 constexpr int64_t kMaxHeadDim = 1024;
-constexpr int64_t kMaxPositions = int64_t{1} << 30;  // RopeTable serves positions below 2^31
-constexpr double kMaxRopeTheta = 1e12;
-constexpr double kDefaultRopeTheta = 10000.0;
 
 void read_shape(const ConfigReader& reader, ModelConfig& config) {
   config.vocab_size = reader.integer("vocab_size", 1, kMaxVocab);
@@ -46,43 +44,16 @@ void read_shape(const ConfigReader& reader, ModelConfig& config) {
   config.head_dim = static_cast<int>(head_dim);
 }
 
-/// Checks the kind of RoPE that one object names; both spellings are in use.
-void check_rope_type(const ConfigReader& rope) {
-  static constexpr std::string_view kSupported[] = {"default"};
-  rope.require_one_of("rope_type", kSupported);
-  rope.require_one_of("type", kSupported);
-  if (rope.number("partial_rotary_factor", 0.0, 1.0, 1.0) != 1.0) {
-    rope.fail("partial_rotary_factor", "is not 1, which is not supported for this architecture");
-  }
-}
-
-void read_rope(const ConfigReader& reader, ModelConfig& config) {
-  config.rope_theta = reader.number("rope_theta", 1.0, kMaxRopeTheta, kDefaultRopeTheta);
-  if (const auto rope = reader.object("rope_parameters")) {
-    config.rope_theta = rope->number("rope_theta", 1.0, kMaxRopeTheta, config.rope_theta);
-    check_rope_type(*rope);
-  }
-  if (const auto rope = reader.object("rope_scaling")) check_rope_type(*rope);
-}
-
-RopeParameters plain_rope(const ModelConfig& config) {
-  RopeParameters rope;
-  for (int i = 0; i < config.head_dim; i += 2) {
-    rope.inv_freq.push_back(std::pow(config.rope_theta, -static_cast<double>(i) / config.head_dim));
-  }
-  return rope;
-}
-
 }  // namespace
 
 void read_llama_config(const ConfigReader& reader, ModelConfig& config) {
   static constexpr std::string_view kActivations[] = {"silu"};
   read_shape(reader, config);
-  read_rope(reader, config);
-  config.rms_norm_eps = static_cast<float>(reader.number("rms_norm_eps", 0.0, 1.0));
   config.max_position_embeddings = reader.integer("max_position_embeddings", 1, kMaxPositions);
+  config.rope = read_rope(reader, config.max_position_embeddings);
+  config.rms_norm_eps = static_cast<float>(reader.number("rms_norm_eps", 0.0, 1.0));
   config.tie_word_embeddings = reader.boolean("tie_word_embeddings", false);
-  reader.require_one_of("hidden_act", kActivations);
+  reader.one_of("hidden_act", kActivations, "silu");
   reader.require_false("attention_bias");
   reader.require_false("mlp_bias");
   if (reader.has("quantization_config")) {
@@ -97,7 +68,7 @@ ModelDescription describe_llama(const ModelConfig& config) {
   const int64_t kv_width = int64_t{config.num_kv_heads} * config.head_dim;
 
   ModelDescription model;
-  model.ropes = {plain_rope(config)};
+  model.ropes = {describe_rope(config.rope, config.head_dim)};
   model.embedding = {"model.embed_tokens.weight", {config.vocab_size, hidden}};
   model.final_norm = {"model.norm.weight", {hidden}};
   if (!config.tie_word_embeddings) model.lm_head = {"lm_head.weight", {config.vocab_size, hidden}};

@@ -12,26 +12,15 @@ namespace anyslot {
 
 namespace {
 
-std::vector<int32_t> read_token_ids(const ConfigReader& reader, const char* key,
-                                    int64_t vocab_size) {
-  std::vector<int32_t> ids;
-  for (const int64_t id : reader.integers(key, 0, vocab_size - 1)) {
-    ids.push_back(static_cast<int32_t>(id));
-  }
-  return ids;
-}
-
-void read_special_tokens(const ConfigReader& reader, ModelConfig& config) {
-  if (reader.has("eos_token_id")) {
-    config.eos_token_ids = read_token_ids(reader, "eos_token_id", config.vocab_size);
-  }
-  if (reader.has("bos_token_id")) {
-    config.bos_token_id =
-        static_cast<int32_t>(reader.integer("bos_token_id", 0, config.vocab_size - 1));
+void read_eos_token_ids(const ConfigReader& reader, ModelConfig& config) {
+  if (!reader.has("eos_token_id")) return;
+  config.eos_token_ids.clear();
+  for (const int64_t id : reader.integers("eos_token_id", 0, config.vocab_size - 1)) {
+    config.eos_token_ids.push_back(static_cast<int32_t>(id));
   }
 }
 
-/// generation_config.json is optional; what it says about special tokens goes first.
+/// generation_config.json is optional; what it says about ends goes first.
 Status read_generation_config(const std::string& model_dir, ModelConfig& config) {
   const std::string path = model_dir + "/generation_config.json";
   std::error_code error;
@@ -39,21 +28,35 @@ Status read_generation_config(const std::string& model_dir, ModelConfig& config)
   const Expected<nlohmann::json> json = read_json_file(path);
   if (!json) return json.status();
   Status status;
-  read_special_tokens(ConfigReader(*json, path, status), config);
+  read_eos_token_ids(ConfigReader(*json, path, status), config);
   return status;
+}
+
+void add_number(DigestBuilder& builder, double value) {
+  builder.add(std::bit_cast<int64_t>(value));
+}
+
+void add_rope(DigestBuilder& builder, const RopeConfig& rope) {
+  add_number(builder, rope.theta);
+  builder.add(rope.llama3 ? "llama3" : "default");
+  if (!rope.llama3) return;
+  add_number(builder, rope.llama3->factor);
+  add_number(builder, rope.llama3->low_freq_factor);
+  add_number(builder, rope.llama3->high_freq_factor);
+  builder.add(rope.llama3->original_max_position_embeddings);
 }
 
 }  // namespace
 
 Digest ModelConfig::fingerprint() const {
   DigestBuilder builder;
-  builder.add("anyslot model config 1").add(architecture);
+  builder.add("anyslot model config 2").add(architecture);
   builder.add(vocab_size).add(hidden_size).add(intermediate_size);
   for (const int value : {num_layers, num_heads, num_kv_heads, head_dim}) {
     builder.add(static_cast<int64_t>(value));
   }
   builder.add(static_cast<int64_t>(std::bit_cast<int32_t>(rms_norm_eps)));
-  builder.add(std::bit_cast<int64_t>(rope_theta));
+  add_rope(builder, rope);
   builder.add(static_cast<int64_t>(tie_word_embeddings ? 1 : 0));
   return builder.finish();
 }
@@ -76,7 +79,7 @@ Expected<ModelConfig> load_model_config(const std::string& model_dir) {
   ModelConfig config;
   config.architecture = architectures.front();
   architecture->read_config(reader, config);
-  read_special_tokens(reader, config);
+  read_eos_token_ids(reader, config);
   if (!status) return status;
   if (status = read_generation_config(model_dir, config); !status) return status;
   return config;

@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "model/architecture.h"
-#include "model/test_files.h"
+#include "model/test_config.h"
 
 namespace anyslot {
 namespace {
@@ -19,34 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-constexpr char kConfig[] = R"({
-  "architectures": ["LlamaForCausalLM"],
-  "vocab_size": 100,
-  "hidden_size": 64,
-  "intermediate_size": 96,
-  "num_hidden_layers": 3,
-  "num_attention_heads": 4,
-  "rms_norm_eps": 1e-5,
-  "max_position_embeddings": 256
-})";
-
-/// kConfig with further fields, which replace its own.
-std::string config_with(const std::string& fields) {
-  nlohmann::json config = nlohmann::json::parse(kConfig);
-  std::string object = "{";
-  object += fields;
-  object += "}";
-  config.update(nlohmann::json::parse(object));
-  return config.dump();
-}
-
-Expected<ModelConfig> load(const std::string& config, const std::string& generation = "") {
-  const TemporaryFolder folder;
-  folder.write("config.json", config);
-  if (!generation.empty()) folder.write("generation_config.json", generation);
-  return load_model_config(folder.path());
-}
 
 TEST(ModelConfig, ReadsTheGoldens) {
   const auto config = load_model_config(std::string(ANYSLOT_GOLDENS_DIR) + "/tiny/llama-plain");
@@ -60,41 +31,31 @@ TEST(ModelConfig, ReadsTheGoldens) {
   EXPECT_EQ(config->num_kv_heads, 2);
   EXPECT_EQ(config->head_dim, 16);
   EXPECT_FLOAT_EQ(config->rms_norm_eps, 1e-6F);
-  EXPECT_EQ(config->rope_theta, 10000.0);
+  EXPECT_EQ(config->rope.theta, 10000.0);
   EXPECT_EQ(config->max_position_embeddings, 256);
   EXPECT_FALSE(config->tie_word_embeddings);
   EXPECT_THAT(config->eos_token_ids, ElementsAre(2));
-  EXPECT_EQ(config->bos_token_id, 1);
 }
 
 TEST(ModelConfig, FillsInWhatMayBeAbsent) {
-  const auto config = load(kConfig);
+  const auto config = load_config(kTestConfig);
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->num_kv_heads, 4);
   EXPECT_EQ(config->head_dim, 16);
-  EXPECT_EQ(config->rope_theta, 10000.0);
+  EXPECT_EQ(config->rope.theta, 10000.0);
   EXPECT_FALSE(config->tie_word_embeddings);
   EXPECT_THAT(config->eos_token_ids, IsEmpty());
-  EXPECT_FALSE(config->bos_token_id.has_value());
-}
-
-TEST(ModelConfig, FindsRopeThetaInBothPlaces) {
-  EXPECT_EQ(load(config_with("\"rope_theta\": 500000"))->rope_theta, 500000.0);
-  EXPECT_EQ(load(config_with("\"rope_parameters\": {\"rope_theta\": 7e5}"))->rope_theta, 7e5);
-  const auto null = load(config_with("\"rope_scaling\": null"));
-  EXPECT_TRUE(null.ok()) << null.status().message();
 }
 
 TEST(ModelConfig, GenerationConfigHasTheLastWordOnStops) {
-  const std::string config = config_with("\"eos_token_id\": 2,\"bos_token_id\": 3");
-  EXPECT_THAT(load(config)->eos_token_ids, ElementsAre(2));
-  EXPECT_THAT(load(config, R"({"eos_token_id": [7, 8]})")->eos_token_ids, ElementsAre(7, 8));
-  EXPECT_THAT(load(config, R"({"eos_token_id": null})")->eos_token_ids, ElementsAre(2));
-  EXPECT_EQ(load(config, R"({"bos_token_id": 9})")->bos_token_id, 9);
-  EXPECT_THAT(load(config, R"({"eos_token_id": [7, 100]})").status().message(),
+  const std::string config = config_with("\"eos_token_id\": 2");
+  EXPECT_THAT(load_config(config)->eos_token_ids, ElementsAre(2));
+  EXPECT_THAT(load_config(config, R"({"eos_token_id": [7, 8]})")->eos_token_ids, ElementsAre(7, 8));
+  EXPECT_THAT(load_config(config, R"({"eos_token_id": null})")->eos_token_ids, ElementsAre(2));
+  EXPECT_THAT(load_config(config, R"({"eos_token_id": [7, 100]})").status().message(),
               AllOf(HasSubstr("generation_config.json: eos_token_id holds 100"),
                     HasSubstr("from 0 to 99")));
-  EXPECT_THAT(load(config, "{").status().message(),
+  EXPECT_THAT(load_config(config, "{").status().message(),
               HasSubstr("generation_config.json: invalid JSON at line 1"));
 }
 
@@ -126,14 +87,6 @@ const BadConfig kBadConfigs[] = {
     {R"("head_dim":100000)", "head_dim is 100000"},
     {R"("rms_norm_eps":0)", "rms_norm_eps is 0; it must be a number above 0"},
     {R"("rms_norm_eps":"1e-6")", "rms_norm_eps is \"1e-6\""},
-    {R"("rope_theta":-1)", "rope_theta is -1"},
-    {R"("rope_parameters":3)", "rope_parameters is 3; it must be an object"},
-    {R"("rope_parameters":{"rope_theta":0})", "rope_parameters: rope_theta is 0"},
-    {R"("rope_parameters":{"rope_type":"yarn"})",
-     "rope_parameters: rope_type is \"yarn\", which is not supported here; supported: \"default\""},
-    {R"("rope_scaling":{"type":"linear","factor":2.0})", "rope_scaling: type is \"linear\""},
-    {R"("rope_scaling":{"rope_type":"llama3"})", "rope_scaling: rope_type is \"llama3\""},
-    {R"("rope_parameters":{"partial_rotary_factor":0.5})", "partial_rotary_factor is not 1"},
     {R"("max_position_embeddings":0)", "max_position_embeddings is 0"},
     {R"("hidden_act":"gelu")", "hidden_act is \"gelu\", which is not supported"},
     {R"("attention_bias":true)", "attention_bias is true, which is not supported"},
@@ -143,13 +96,12 @@ const BadConfig kBadConfigs[] = {
     {R"("quantization_config":{"quant_method":"fp8"})", "quantized weights are not supported"},
     {R"("eos_token_id":100)", "eos_token_id holds 100"},
     {R"("eos_token_id":[1,"x"])", "eos_token_id holds \"x\""},
-    {R"("bos_token_id":-1)", "bos_token_id is -1"},
 };
 
 class BadModelConfig : public ::testing::TestWithParam<BadConfig> {};
 
 TEST_P(BadModelConfig, IsRefusedByName) {
-  const auto config = load(config_with(GetParam().fields));
+  const auto config = load_config(config_with(GetParam().fields));
   ASSERT_FALSE(config.ok());
   EXPECT_EQ(config.status().code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(
@@ -160,11 +112,11 @@ TEST_P(BadModelConfig, IsRefusedByName) {
 INSTANTIATE_TEST_SUITE_P(, BadModelConfig, ::testing::ValuesIn(kBadConfigs));
 
 TEST(ModelConfig, BrokenFilesNameTheLine) {
-  EXPECT_THAT(load("{\n  \"a\": 1,\n  \"b\" 2\n}").status().message(),
+  EXPECT_THAT(load_config("{\n  \"a\": 1,\n  \"b\" 2\n}").status().message(),
               HasSubstr("config.json: invalid JSON at line 3, column 7"));
-  EXPECT_THAT(load("").status().message(), HasSubstr("invalid JSON at line 1, column 1"));
-  EXPECT_THAT(load("[]").status().message(), HasSubstr("not a JSON object"));
-  EXPECT_THAT(load("{\"a\":1,\"a\":2}").status().message(), HasSubstr("\"a\" stands twice"));
+  EXPECT_THAT(load_config("").status().message(), HasSubstr("invalid JSON at line 1, column 1"));
+  EXPECT_THAT(load_config("[]").status().message(), HasSubstr("not a JSON object"));
+  EXPECT_THAT(load_config("{\"a\":1,\"a\":2}").status().message(), HasSubstr("\"a\" stands twice"));
   const TemporaryFolder folder;
   const Status status = load_model_config(folder.path()).status();
   EXPECT_EQ(status.code(), StatusCode::kNotFound);
@@ -172,20 +124,19 @@ TEST(ModelConfig, BrokenFilesNameTheLine) {
 }
 
 TEST(ModelConfig, FingerprintCoversWhatChangesTheMath) {
-  const ModelConfig config = *load(kConfig);
+  const ModelConfig config = *load_config(kTestConfig);
   const auto fingerprint = [](const std::string& fields) {
-    const auto changed = load(config_with(fields));
+    const auto changed = load_config(config_with(fields));
     EXPECT_TRUE(changed.ok()) << changed.status().message();
     return changed->fingerprint();
   };
-  EXPECT_NE(config.fingerprint(), fingerprint("\"rope_theta\": 10001"));
   EXPECT_NE(config.fingerprint(), fingerprint("\"rms_norm_eps\": 2e-5"));
   EXPECT_NE(config.fingerprint(), fingerprint("\"num_key_value_heads\": 2"));
   EXPECT_EQ(config.fingerprint(), fingerprint("\"eos_token_id\": 5"));
 }
 
 TEST(Llama, DescribesItsFrequenciesAndShapes) {
-  ModelConfig config = *load(config_with("\"head_dim\": 8,\"num_key_value_heads\": 2"));
+  ModelConfig config = *load_config(config_with("\"head_dim\": 8,\"num_key_value_heads\": 2"));
   const Architecture* architecture = find_architecture(config.architecture);
   ASSERT_NE(architecture, nullptr);
   const ModelDescription model = architecture->describe(config);

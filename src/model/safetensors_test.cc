@@ -112,8 +112,8 @@ TEST(TensorStore, NamesWhatIsMissing) {
 
   folder.write("2.safetensors", one_tensor("c", "0123"));
   status = TensorStore::open(folder.path()).status();
-  EXPECT_THAT(status.message(),
-              AllOf(HasSubstr("2.safetensors: incomplete shard"), HasSubstr("expects tensor \"b\" in it")));
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("2.safetensors: incomplete shard"),
+                                      HasSubstr("expects tensor \"b\" in it")));
 
   folder.write("2.safetensors", one_tensor("b", "01234567").erase(66));
   status = TensorStore::open(folder.path()).status();

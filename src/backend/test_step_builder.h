@@ -13,10 +13,10 @@ namespace anyslot {
 
 /// Builds steps for tests, sequence by sequence; owns the block lists, so it must outlive the
 /// step's use.
-class StepBuilder {
+class TestStepBuilder {
  public:
-  StepBuilder() = default;
-  StepBuilder(StepBuilder&&) = default;
+  TestStepBuilder() = default;
+  TestStepBuilder(TestStepBuilder&&) = default;
 
   SpanView span(int64_t num_tokens, KeyForm key_form = KeyForm::kTurned, int64_t first_angle = 0) {
     std::vector<BlockId> blocks(blocks_for(num_tokens));
