@@ -1,0 +1,13 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "cli/command.h"
+
+namespace anyslot::bench {
+
+/// Each adds one subcommand of `anyslot bench`; when it is the one that was called, parsing sets
+/// `action`.
+void add_model_benchmark(CLI::App& bench, cli::Action& action);
+
+}  // namespace anyslot::bench
