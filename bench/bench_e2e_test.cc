@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -91,6 +92,85 @@ TEST_F(Bench, ModelTellsWhenTheDepthDoesNotStayCached) {
   EXPECT_THAT(result.last_error_line(), HasSubstr("--kv-cache"));
 }
 
+std::vector<std::string> tiny_attention(const std::string& shape) {
+  return {"attention", "--shape",   shape, "--query-tokens",
+          "1,5",       "--context", "50",  "--batch",
+          "1,3",       "--runs",    "1",   "--seconds",
+          "0",         "--threads", "2",   "--document-tokens",
+          "20"};
+}
+
+TEST_F(Bench, AttentionMeasuresEveryCaseAndChecksIt) {
+  std::vector<std::string> arguments = tiny_attention(shape_);
+  arguments.insert(arguments.end(), {"--isa", "all", "--angles-zero"});
+  run(arguments);
+  EXPECT_EQ(report_.at("benchmark"), "attention");
+  std::map<std::string, int> rows_of_isa;
+  for (const json& row : report_.at("results")) {
+    ++rows_of_isa[row.at("isa").get<std::string>()];
+    EXPECT_GT(row.at("time_us").get<double>(), 0) << row;
+    EXPECT_GT(row.at("gflops").get<double>(), 0) << row;
+    EXPECT_LE(row.at("kv_megabytes_distinct"), row.at("kv_megabytes_read")) << row;
+    EXPECT_LT(row.at("error").get<double>(), 0.0157) << row;
+    EXPECT_GT(row.at("over_angles_zero").get<double>(), 0) << row;
+    EXPECT_GT(row.at("over_unturned").get<double>(), 0) << row;
+  }
+  // Per number of query tokens: one request for each of three methods; three requests for lazy and
+  // mepic in three ways, for block in one.
+  ASSERT_FALSE(rows_of_isa.empty());
+  for (const auto& [isa, rows] : rows_of_isa) EXPECT_EQ(rows, 2 * (3 + 7)) << isa;
+  EXPECT_EQ(csv_.size(), report_.at("results").size() + 1);
+  EXPECT_THAT(csv_[0], testing::StartsWith("isa,method,documents,query_tokens,context,batch"));
+}
+
+TEST_F(Bench, AttentionFailsOnAWrongResultButShowsIt) {
+  std::vector<std::string> arguments = tiny_attention(shape_);
+  arguments.insert(arguments.begin(), "bench");
+  arguments.insert(arguments.end(), {"--max-error", "1e-9", "--method", "lazy"});
+  const ProgramResult result = run_program(arguments);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.last_error_line(), HasSubstr("wrong result"));
+  EXPECT_THAT(result.out, HasSubstr("GFLOP/s"));
+}
+
+TEST_F(Bench, AttentionCurveReadsSharedDocumentsOnce) {
+  run({"attention", "--shape", shape_, "--curve", "--runs", "1", "--seconds", "0"});
+  std::map<int, std::map<std::string, double>> read;  // MB, by batch and way of sharing
+  for (const json& row : report_.at("results")) {
+    read[row.at("batch")][row.at("documents")] = row.at("kv_megabytes_read").get<double>();
+  }
+  ASSERT_EQ(read.size(), 6);
+  EXPECT_LT(read[32]["shared"], 1.05 * read[1]["own"]);
+  EXPECT_NEAR(read[32]["unshared"], 32 * read[1]["own"], 0.01);
+}
+
+TEST_F(Bench, LinearMeasuresEveryLayerBesideOneDnn) {
+  run({"linear", "--shape", shape_, "--rows", "1,5,70", "--runs", "1", "--seconds", "0", "--dtype",
+       "float32"});
+  EXPECT_EQ(report_.at("benchmark"), "linear");
+  std::vector<std::string> layers;
+  for (const json& row : report_.at("results")) {
+    layers.push_back(row.at("layer").get<std::string>() + " " +
+                     std::to_string(row.at("rows").get<int>()));
+    for (const char* name :
+         {"time_us", "gflops", "weight_gb_per_second", "onednn_gflops", "share_of_ceiling"}) {
+      EXPECT_GT(row.at(name).get<double>(), 0) << name << " of " << row;
+    }
+  }
+  EXPECT_THAT(layers, testing::ElementsAre("qkv 1", "qkv 5", "qkv 70", "o 1", "o 5", "o 70",
+                                           "gate_up 1", "gate_up 5", "gate_up 70", "down 1",
+                                           "down 5", "down 70", "lm_head 1", "lm_head 5"));
+  EXPECT_EQ(csv_.size(), 15);
+}
+
+TEST_F(Bench, LinearFailsOnAWrongResult) {
+  const ProgramResult result =
+      run_program({"bench", "linear", "--shape", shape_, "--rows", "3", "--runs", "1", "--seconds",
+                   "0", "--max-error", "1e-12"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.last_error_line(), HasSubstr("wrong result"));
+}
+
 TEST_F(Bench, WrongCallsAreRefused) {
   const auto refused = [&](const std::vector<std::string>& arguments, const std::string& message) {
     const ProgramResult result = run_program(arguments);
@@ -103,6 +183,10 @@ TEST_F(Bench, WrongCallsAreRefused) {
   refused({"bench", "model", "--random-weights", folder_ / "none"}, "there is no file");
   refused({"bench", "model", "--random-weights", shape_, "--prompt-tokens", "0"}, "\"0\"");
   refused({"bench", "model", "--random-weights", shape_, "--method", "fast"}, "fast");
+  refused({"bench", "attention"}, "--shape is required");
+  refused({"bench", "attention", "--shape", shape_, "--method", "full"}, "full");
+  refused({"bench", "attention", "--shape", shape_, "--documents", "some"}, "some");
+  refused({"bench", "linear", "--shape", shape_, "--isa", "sse9"}, "sse9");
   refused({"bench", "model", "--random-weights", shape_, "--json", "/nowhere/x"}, "/nowhere/x");
 }
 

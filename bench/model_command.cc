@@ -76,23 +76,6 @@ Status run(const Options& options, cli::Interrupt& interrupt) {
   return files->write(report);
 }
 
-void add_method_option(CLI::App& command, std::vector<Method>& methods) {
-  command
-      .add_option_function<std::string>(
-          "--method",
-          [&methods](const std::string& text) {
-            methods.clear();
-            for (const std::string& name : split_list(text)) {
-              const Expected<Method> method = parse_method(name);
-              if (!method) throw CLI::ValidationError("--method", method.status().message());
-              methods.push_back(*method);
-            }
-          },
-          "methods to measure: lazy, block, mepic, prefix, full; they differ behind a depth "
-          "(default: lazy)")
-      ->type_name("M,...");
-}
-
 }  // namespace
 
 void add_model_benchmark(CLI::App& bench, cli::Action& action) {
@@ -109,7 +92,12 @@ void add_model_benchmark(CLI::App& bench, cli::Action& action) {
                    "tokens of the answers, 0 measures none (default: 32)")
       ->type_name("N")
       ->check(cli::at_least(0));
-  add_method_option(*command, tests.methods);
+  add_list_option(
+      *command, "--method", tests.methods,
+      "methods to measure: lazy, block, mepic, prefix, full; they differ behind a depth "
+      "(default: lazy)",
+      [](const std::string& text) { return parse_each<Method>(text, parse_method); })
+      ->type_name("M,...");
   command
       ->add_option("--document-tokens", tests.document_tokens,
                    "tokens of the documents that make up a depth (default: 125)")
