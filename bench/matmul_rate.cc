@@ -1,10 +1,14 @@
 #include "matmul_rate.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <vector>
 
 #include "backend/cpu/onednn_matmul.h"
+#include "timing.h"
 
 namespace anyslot::bench {
 
@@ -17,6 +21,13 @@ struct Product {
   dnnl::memory result;
 };
 
+/// Full of small numbers: memory that was never written is all the same page of zeros.
+dnnl::memory written_memory(const dnnl::memory::desc& description, const dnnl::engine& engine) {
+  dnnl::memory memory(description, engine);
+  std::memset(memory.get_data_handle(), 0x3c, description.get_size());
+  return memory;
+}
+
 Product make_product(const dnnl::engine& engine, const MatmulShape& shape,
                      dnnl::memory::data_type type) {
   using dnnl::memory;
@@ -26,36 +37,64 @@ Product make_product(const dnnl::engine& engine, const MatmulShape& shape,
                             memory::format_tag::ab);
   const auto description =
       cpu::matmul_primitive_desc(engine, source, weights, result, dnnl::primitive_attr());
-  return {dnnl::matmul(description), memory(description.src_desc(), engine),
-          memory(description.weights_desc(), engine), memory(description.dst_desc(), engine)};
+  return {dnnl::matmul(description), written_memory(description.src_desc(), engine),
+          written_memory(description.weights_desc(), engine),
+          written_memory(description.dst_desc(), engine)};
 }
+
+/// Sets OpenMP's threads for a scope.
+class OmpThreads {
+ public:
+  explicit OmpThreads(int num_threads) : before_(omp_get_max_threads()) {
+    if (num_threads > 0) omp_set_num_threads(num_threads);
+  }
+  ~OmpThreads() { omp_set_num_threads(before_); }
+  OmpThreads(const OmpThreads&) = delete;
+  OmpThreads& operator=(const OmpThreads&) = delete;
+
+ private:
+  int before_;
+};
 
 }  // namespace
 
-double onednn_rate(const std::vector<MatmulShape>& shapes, ComputeType dtype) {
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  dnnl::stream stream(engine);
+struct OnednnProducts::Impl {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+  std::vector<Product> products;
+};
+
+OnednnProducts::OnednnProducts(const std::vector<MatmulShape>& shapes, ComputeType dtype,
+                               int num_threads)
+    : impl_(std::make_unique<Impl>()), num_threads_(num_threads) {
+  const OmpThreads threads(num_threads_);
   const auto type = dtype == ComputeType::kBFloat16 ? dnnl::memory::data_type::bf16
                                                     : dnnl::memory::data_type::f32;
-  std::vector<Product> products;
-  double operations = 0;
   for (const MatmulShape& shape : shapes) {
-    products.push_back(make_product(engine, shape, type));
-    operations += 2.0 * static_cast<double>(shape.rows * shape.in * shape.out);
+    impl_->products.push_back(make_product(impl_->engine, shape, type));
+    operations_ += shape.operations();
   }
+}
+
+OnednnProducts::~OnednnProducts() = default;
+
+double OnednnProducts::run() {
+  const OmpThreads threads(num_threads_);
+  const auto start = std::chrono::steady_clock::now();
+  for (Product& product : impl_->products) {
+    product.primitive.execute(impl_->stream, {{DNNL_ARG_SRC, product.source},
+                                              {DNNL_ARG_WEIGHTS, product.weights},
+                                              {DNNL_ARG_DST, product.result}});
+  }
+  impl_->stream.wait();
+  return seconds_since(start);
+}
+
+double onednn_rate(const std::vector<MatmulShape>& shapes, ComputeType dtype) {
+  OnednnProducts products(shapes, dtype);
   double best = 1e30;
-  for (int round = 0; round < 5; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    for (Product& product : products) {
-      product.primitive.execute(stream, {{DNNL_ARG_SRC, product.source},
-                                         {DNNL_ARG_WEIGHTS, product.weights},
-                                         {DNNL_ARG_DST, product.result}});
-    }
-    stream.wait();
-    best = std::min(
-        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return operations / best;
+  for (int round = 0; round < 5; ++round) best = std::min(best, products.run());
+  return products.operations() / best;
 }
 
 }  // namespace anyslot::bench

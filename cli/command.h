@@ -18,5 +18,6 @@ void add_logits_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);
 void add_demo_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
+void add_bench_command(CLI::App& app, Action& action);  // in bench/
 
 }  // namespace anyslot::cli

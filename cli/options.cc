@@ -54,6 +54,16 @@ CLI::Validator existing_folder() {
           ""};
 }
 
+CLI::Validator existing_file() {
+  return {[](const std::string& path) {
+            std::error_code error;
+            return std::filesystem::is_regular_file(path, error)
+                       ? std::string()
+                       : fmt::format("there is no file \"{}\"", path);
+          },
+          ""};
+}
+
 CLI::Validator one_of(std::vector<std::string> names) {
   return {[names = std::move(names)](const std::string& text) {
             return std::find(names.begin(), names.end(), text) != names.end()
@@ -138,13 +148,16 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
       ->group(kEngineGroup);
 }
 
-void add_serving_options(CLI::App& command, EngineConfig& config) {
+void add_method_option(CLI::App& command, EngineConfig& config) {
   add_parsed_option(
       command, "--method", "M",
       "how documents become KV: lazy, block, mepic, prefix or full (default: lazy for a "
       "model trained with block attention, else prefix)",
       parse_method, [&config](Method method) { config.method = method; })
       ->group(kEngineGroup);
+}
+
+void add_serving_options(CLI::App& command, EngineConfig& config) {
   add_parsed_option(command, "--dtype", "D",
                     "type of weights, activations and KV: bfloat16 or float32 (default: bfloat16)",
                     parse_compute_type, [&config](ComputeType type) { config.dtype = type; })
@@ -177,19 +190,44 @@ void add_serving_options(CLI::App& command, EngineConfig& config) {
 
 }  // namespace
 
-void add_model_option(CLI::App& command, EngineConfig& config) {
-  command
+namespace {
+
+CLI::Option* add_optional_model_option(CLI::App& command, EngineConfig& config) {
+  return command
       .add_option("--model", config.model_path,
                   "folder of a Hugging Face model: config.json, *.safetensors, tokenizer.json, "
                   "rag_template.json")
       ->type_name("DIR")
-      ->required()
       ->check(existing_folder());
 }
 
+/// --model or --random-weights.
+void add_model_options(CLI::App& command, EngineConfig& config) {
+  CLI::Option* model = add_optional_model_option(command, config);
+  command
+      .add_option("--random-weights", config.random_weights_config,
+                  "instead of --model: a config.json; its weights are random, always the same, and "
+                  "it has no tokenizer: for measuring any shape without a checkpoint")
+      ->type_name("FILE")
+      ->check(existing_file())
+      ->excludes(model);
+  command.parse_complete_callback([&config] {
+    if (config.model_path.empty() && config.random_weights_config.empty()) {
+      throw CLI::RequiredError("--model");
+    }
+  });
+}
+
+}  // namespace
+
+void add_model_option(CLI::App& command, EngineConfig& config) {
+  add_optional_model_option(command, config)->required();
+}
+
 void add_engine_options(CLI::App& command, EngineConfig& config, EngineOptionSet set) {
-  if (set == EngineOptionSet::kServing) {
-    add_model_option(command, config);
+  if (set != EngineOptionSet::kMeasuring) {
+    add_model_options(command, config);
+    if (set == EngineOptionSet::kServing) add_method_option(command, config);
     add_serving_options(command, config);
   }
   add_machine_options(command, config);

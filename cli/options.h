@@ -10,8 +10,9 @@ namespace anyslot::cli {
 
 /// Which options of EngineConfig a command offers.
 enum class EngineOptionSet {
-  kServing,   // all of them; --model is required
-  kMeasuring  // the command itself chooses model, method and type: machine options only
+  kServing,    // all of them; --model or --random-weights is required
+  kBenchmark,  // the same without --method
+  kMeasuring   // the command itself chooses model, method and type: machine options only
 };
 
 /// Adds the engine's options to a command; parsing writes them to `config`, which must outlive it.

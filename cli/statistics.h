@@ -8,6 +8,10 @@ namespace anyslot::cli {
 /// default). 0 for no values.
 double percentile(std::span<const double> values, double percent);
 
+double mean(std::span<const double> values);  // 0 for no values
+/// Of a sample (n - 1); 0 for fewer than two values.
+double standard_deviation(std::span<const double> values);
+
 inline double median(std::span<const double> values) { return percentile(values, 50); }
 
 }  // namespace anyslot::cli

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace anyslot::cli {
@@ -17,9 +18,17 @@ TEST(Statistics, InterpolatesBetweenNeighbours) {
   EXPECT_DOUBLE_EQ(median(std::vector<double>{1, 2, 3, 4}), 2.5);
 }
 
+TEST(Statistics, MeanAndDeviationOfASample) {
+  const std::vector<double> values = {2, 4, 4, 4, 5, 5, 7, 9};
+  EXPECT_DOUBLE_EQ(mean(values), 5);
+  EXPECT_DOUBLE_EQ(standard_deviation(values), std::sqrt(32.0 / 7));
+}
+
 TEST(Statistics, TakesOneValueAndNone) {
   EXPECT_DOUBLE_EQ(percentile(std::vector<double>{7}, 95), 7);
   EXPECT_DOUBLE_EQ(median({}), 0);
+  EXPECT_DOUBLE_EQ(mean({}), 0);
+  EXPECT_DOUBLE_EQ(standard_deviation(std::vector<double>{7}), 0);
 }
 
 }  // namespace

@@ -27,7 +27,10 @@ Expected<ComputeType> parse_compute_type(std::string_view name);
 
 /// Every option of an engine. Zero means "chosen by the engine" where a comment says so.
 struct EngineConfig {
-  std::string model_path;      // a Hugging Face folder: config.json, *.safetensors, tokenizer.json
+  std::string model_path;  // a Hugging Face folder: config.json, *.safetensors, tokenizer.json
+  /// Instead of model_path: a config.json. The model gets random weights, always the same, in
+  /// bfloat16, and no tokenizer: for measuring any shape without a checkpoint.
+  std::string random_weights_config;
   std::string device = "cpu";  // "cpu", or "reference": the scalar oracle
   ComputeType dtype = ComputeType::kBFloat16;
   std::optional<Method>

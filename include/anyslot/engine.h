@@ -39,8 +39,9 @@ class Stream {
 };
 
 struct ModelInfo {
-  std::string name;          // the folder's name
+  std::string name;          // of the folder; with random weights, of the config file
   std::string architecture;  // config.json's architectures[0]
+  std::string backend;       // one line for people: device, kernels, libraries, threads
   int64_t num_parameters = 0;
   int64_t vocab_size = 0;
   int64_t max_model_len = 0;

@@ -37,6 +37,7 @@ struct SamplingParams {
   uint64_t seed = 0;
   int max_tokens = 64;  // to generate, at least 1; the model's length may end the answer sooner
   std::vector<int32_t> stop_token_ids;  // in addition to the model's own
+  bool ignore_eos = false;              // the model's own stop tokens do not stop: for measuring
 };
 
 struct Request {

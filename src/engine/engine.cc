@@ -42,7 +42,8 @@ Expected<Engine> Engine::open(const EngineConfig& config) {
     return resource_exhausted(std::string("the system gives no more threads (") + error.what() +
                               "); lower --threads");
   } catch (const std::bad_alloc&) {
-    return resource_exhausted("memory does not suffice to load " + config.model_path);
+    return resource_exhausted("memory does not suffice to load " + config.model_path +
+                              config.random_weights_config);
   }
 }
 

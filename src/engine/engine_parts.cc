@@ -18,12 +18,17 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kDefaultKvLimit = 4096 * kMiB;
+constexpr uint64_t kRandomWeightsSeed = 1;
 constexpr int64_t kMaxBlocks = int64_t{1}
                                << 30;  // slots of all blocks fit comfortably in int64, ids in int32
 
 Status check_config(const EngineConfig& config) {
-  if (config.model_path.empty())
+  if (config.model_path.empty() && config.random_weights_config.empty()) {
     return invalid_argument("no model given; name its folder with --model");
+  }
+  if (!config.model_path.empty() && !config.random_weights_config.empty()) {
+    return invalid_argument("both --model and --random-weights given; they exclude each other");
+  }
   if (config.num_threads < 0 || config.num_threads > 1024) {
     return invalid_argument(fmt::format("threads is {}; it must be between 0 (automatic) and 1024",
                                         config.num_threads));
@@ -58,6 +63,13 @@ bool is_there(const fs::path& path) {
   return fs::symlink_status(path, error).type() != fs::file_type::not_found;
 }
 
+Expected<std::unique_ptr<Decoder>> load_decoder(const EngineConfig& config, Backend& backend) {
+  if (config.random_weights_config.empty()) return Decoder::load(config.model_path, backend);
+  const Expected<ModelConfig> model = load_config_file(config.random_weights_config);
+  if (!model) return model.status();
+  return Decoder::load(random_weights(kRandomWeightsSeed, config.num_threads), *model, backend);
+}
+
 Status load_text_parts(EngineParts& parts) {
   const fs::path folder(parts.config.model_path);
   if (const fs::path path = folder / "tokenizer.json"; is_there(path)) {
@@ -89,9 +101,14 @@ Status load_text_parts(EngineParts& parts) {
 
 void describe_model(EngineParts& parts) {
   const ModelConfig& config = parts.decoder->config();
-  fs::path folder = fs::path(parts.config.model_path).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  parts.model.name = folder.filename().string();
+  if (parts.config.model_path.empty()) {
+    parts.model.name = fs::path(parts.config.random_weights_config).stem().string();
+  } else {
+    fs::path folder = fs::path(parts.config.model_path).lexically_normal();
+    if (!folder.has_filename()) folder = folder.parent_path();
+    parts.model.name = folder.filename().string();
+  }
+  parts.model.backend = parts.backend->description();
   parts.model.architecture = config.architecture;
   parts.model.num_parameters = parts.decoder->num_parameters();
   parts.model.vocab_size = config.vocab_size;
@@ -142,11 +159,13 @@ Expected<EngineParts> load_engine_parts(const EngineConfig& config) {
   auto backend = create_backend(parts.config);
   if (!backend.ok()) return backend.status();
   parts.backend = std::move(*backend);
-  auto decoder = Decoder::load(config.model_path, *parts.backend);
+  auto decoder = load_decoder(parts.config, *parts.backend);
   if (!decoder.ok()) return decoder.status();
   parts.decoder = std::move(*decoder);
   describe_model(parts);
-  if (Status status = load_text_parts(parts); !status.ok()) return status;
+  if (!config.model_path.empty()) {
+    if (Status status = load_text_parts(parts); !status.ok()) return status;
+  }
   finish_config(parts);
   // The KV's type enters the keys; the decoder's fingerprint covers weights, settings and
   // activations.

@@ -116,7 +116,7 @@ Expected<std::unique_ptr<Sequence>> prepare_request(const Request& request,
   sequence->sampling.max_tokens = static_cast<int>(std::clamp<int64_t>(
       parts.config.max_model_len - sequence->num_prompt_tokens, 1, request.sampling.max_tokens));
   sequence->prompt_logits = request.prompt_logits;
-  sequence->stop_token_ids = parts.stop_token_ids;
+  if (!request.sampling.ignore_eos) sequence->stop_token_ids = parts.stop_token_ids;
   sequence->stop_token_ids.insert(sequence->stop_token_ids.end(),
                                   request.sampling.stop_token_ids.begin(),
                                   request.sampling.stop_token_ids.end());

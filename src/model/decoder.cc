@@ -46,27 +46,27 @@ class BegunStep {
 
 }  // namespace
 
-Decoder::Decoder(TensorStore store, const ModelConfig& config, Backend& backend)
-    : backend_(backend), store_(std::move(store)), config_(config) {}
+Decoder::Decoder(std::unique_ptr<WeightSource> source, const ModelConfig& config, Backend& backend)
+    : backend_(backend), source_(std::move(source)), config_(config) {}
 
 Expected<std::unique_ptr<Decoder>> Decoder::load(const std::string& model_dir, Backend& backend) {
   Expected<ModelConfig> config = load_model_config(model_dir);
   if (!config) return config.status();
   Expected<TensorStore> store = TensorStore::open(model_dir);
   if (!store) return store.status();
-  return load(std::move(*store), *config, backend);
+  return load(file_weights(std::move(*store)), *config, backend);
 }
 
-Expected<std::unique_ptr<Decoder>> Decoder::load(TensorStore store, const ModelConfig& config,
-                                                 Backend& backend) {
+Expected<std::unique_ptr<Decoder>> Decoder::load(std::unique_ptr<WeightSource> source,
+                                                 const ModelConfig& config, Backend& backend) {
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) {
     return failed_precondition("architecture " + config.architecture +
                                " is not supported; supported: " + supported_architectures());
   }
-  std::unique_ptr<Decoder> decoder(new Decoder(std::move(store), config, backend));
+  std::unique_ptr<Decoder> decoder(new Decoder(std::move(source), config, backend));
   const ModelDescription description = architecture->describe(config);
-  Expected<DecoderWeights> weights = load_decoder_weights(description, decoder->store_, backend);
+  Expected<DecoderWeights> weights = load_decoder_weights(description, *decoder->source_, backend);
   if (!weights) return weights.status();
   decoder->weights_ = std::move(*weights);
 
@@ -85,7 +85,7 @@ Expected<std::unique_ptr<Decoder>> Decoder::load(TensorStore store, const ModelC
                                   backend.activation_dtype());
   try {
     decoder->fingerprint_ = DigestBuilder()
-                                .add(decoder->store_.fingerprint())
+                                .add(decoder->source_->fingerprint())
                                 .add(config.fingerprint())
                                 .add(dtype_name(backend.activation_dtype()))
                                 .finish();
@@ -121,7 +121,7 @@ Status Decoder::run_rows(const StepPlan& plan, int64_t num_sampled, KvStorage& k
                          std::span<float> logits) {
   const auto num_rows = static_cast<int64_t>(plan.rows.size());
   if (Status status = workspace_.reserve(backend_, num_rows, num_sampled); !status) return status;
-  if (Status status = backend_.embed(weights_.embedding, workspace_.residual.view(num_rows));
+  if (Status status = backend_.embed(weights_.embedding.view, workspace_.residual.view(num_rows));
       !status) {
     return status;
   }

@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "model/decoder_weights.h"
 #include "model/model_config.h"
-#include "model/safetensors.h"
+#include "model/weight_source.h"
 #include "model/workspace.h"
 #include "plan/step_plan.h"
 
@@ -25,8 +25,8 @@ class Decoder {
   /// decoder. Fails with kNotFound or kFailedPrecondition, in one line, for a folder that cannot be
   /// used.
   static Expected<std::unique_ptr<Decoder>> load(const std::string& model_dir, Backend& backend);
-  static Expected<std::unique_ptr<Decoder>> load(TensorStore store, const ModelConfig& config,
-                                                 Backend& backend);
+  static Expected<std::unique_ptr<Decoder>> load(std::unique_ptr<WeightSource> source,
+                                                 const ModelConfig& config, Backend& backend);
 
   const ModelConfig& config() const { return config_; }
   int64_t num_parameters() const { return weights_.num_parameters; }
@@ -42,7 +42,7 @@ class Decoder {
   Status forward(const StepPlan& plan, KvStorage& kv, std::vector<float>& logits);
 
  private:
-  Decoder(TensorStore store, const ModelConfig& config, Backend& backend);
+  Decoder(std::unique_ptr<WeightSource> source, const ModelConfig& config, Backend& backend);
 
   Status run_rows(const StepPlan& plan, int64_t num_sampled, KvStorage& kv,
                   std::span<float> logits);
@@ -52,7 +52,7 @@ class Decoder {
   Status write_logits(int64_t num_sampled, std::span<float> logits);
 
   Backend& backend_;
-  TensorStore store_;  // the embedding table lies in it
+  std::unique_ptr<WeightSource> source_;  // the embedding table may lie in it
   ModelConfig config_;
   DecoderWeights weights_;
   std::vector<const RopeTable*> layer_ropes_;

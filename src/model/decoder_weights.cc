@@ -12,17 +12,17 @@ namespace {
 /// tells.
 class WeightLoader {
  public:
-  WeightLoader(TensorStore& store, Backend& backend) : store_(store), backend_(backend) {}
+  WeightLoader(WeightSource& source, Backend& backend) : source_(source), backend_(backend) {}
 
-  TensorView view(const WeightRef& ref) {
+  LoadedTensor tensor(const WeightRef& ref) {
     if (!status_) return {};
-    Expected<TensorView> tensor = store_.get(ref.name, ref.shape);
-    if (!tensor) {
-      status_ = tensor.status();
+    Expected<LoadedTensor> loaded = source_.load(ref);
+    if (!loaded) {
+      status_ = loaded.status();
       return {};
     }
-    num_parameters_ += tensor->rows * tensor->cols;
-    return *tensor;
+    num_parameters_ += loaded->view.rows * loaded->view.cols;
+    return std::move(*loaded);
   }
 
   std::unique_ptr<LinearWeight> pack(std::span<const TensorView> parts) {
@@ -37,26 +37,31 @@ class WeightLoader {
 
   /// Parts stacked along their rows.
   std::unique_ptr<LinearWeight> linear(std::initializer_list<const WeightRef*> refs) {
+    std::vector<LoadedTensor> tensors;  // keeps the memory until it is packed
     std::vector<TensorView> parts;
-    for (const WeightRef* ref : refs) parts.push_back(view(*ref));
+    for (const WeightRef* ref : refs) {
+      tensors.push_back(tensor(*ref));
+      parts.push_back(tensors.back().view);
+    }
     return pack(parts);
   }
 
   std::vector<float> vector(const WeightRef& ref) {
-    const TensorView tensor = view(ref);
+    const LoadedTensor loaded = tensor(ref);
+    const TensorView& view = loaded.view;
     std::vector<float> values;
     if (!status_) return values;
-    values.reserve(static_cast<size_t>(tensor.cols));
-    for (int64_t i = 0; i < tensor.cols; ++i) {
-      switch (tensor.dtype) {
+    values.reserve(static_cast<size_t>(view.cols));
+    for (int64_t i = 0; i < view.cols; ++i) {
+      switch (view.dtype) {
         case DType::kFloat32:
-          values.push_back(tensor.row_as<float>(0)[i]);
+          values.push_back(view.row_as<float>(0)[i]);
           break;
         case DType::kBFloat16:
-          values.push_back(bf16_to_float(tensor.row_as<bf16_t>(0)[i]));
+          values.push_back(bf16_to_float(view.row_as<bf16_t>(0)[i]));
           break;
         case DType::kFloat16:
-          values.push_back(fp16_to_float(tensor.row_as<uint16_t>(0)[i]));
+          values.push_back(fp16_to_float(view.row_as<uint16_t>(0)[i]));
           break;
       }
     }
@@ -67,7 +72,7 @@ class WeightLoader {
   const Status& status() const { return status_; }
 
  private:
-  TensorStore& store_;
+  WeightSource& source_;
   Backend& backend_;
   Status status_;
   int64_t num_parameters_ = 0;
@@ -99,13 +104,13 @@ DecoderLayer load_layer(const LayerDescription& description, const RopeTable& ro
 }  // namespace
 
 Expected<DecoderWeights> load_decoder_weights(const ModelDescription& description,
-                                              TensorStore& store, Backend& backend) {
-  WeightLoader loader(store, backend);
+                                              WeightSource& source, Backend& backend) {
+  WeightLoader loader(source, backend);
   DecoderWeights weights;
   for (const RopeParameters& rope : description.ropes) {
     weights.ropes.push_back(std::make_unique<RopeTable>(rope));
   }
-  weights.embedding = loader.view(description.embedding);
+  weights.embedding = loader.tensor(description.embedding);
   for (const LayerDescription& layer : description.layers) {
     const bool last = &layer == &description.layers.back();
     weights.layers.push_back(
@@ -114,7 +119,7 @@ Expected<DecoderWeights> load_decoder_weights(const ModelDescription& descriptio
   }
   weights.final_norm = loader.vector(description.final_norm);
   weights.lm_head = description.lm_head ? loader.linear({&*description.lm_head})
-                                        : loader.pack(std::array{weights.embedding});
+                                        : loader.pack(std::array{weights.embedding.view});
   if (!loader.status()) return loader.status();
   weights.num_parameters = loader.num_parameters();
   return weights;

@@ -7,7 +7,7 @@
 #include "anyslot/status.h"
 #include "backend/ops.h"
 #include "model/architecture.h"
-#include "model/safetensors.h"
+#include "model/weight_source.h"
 
 namespace anyslot {
 
@@ -28,16 +28,16 @@ struct DecoderLayer {
 /// The weights of a decoder.
 struct DecoderWeights {
   std::vector<std::unique_ptr<RopeTable>> ropes;
-  TensorView embedding;  // [vocab, hidden], in the store's memory
+  LoadedTensor embedding;  // [vocab, hidden]
   std::vector<DecoderLayer> layers;
   std::vector<float> final_norm;  // [hidden]
   std::unique_ptr<LinearWeight> lm_head;
   int64_t num_parameters = 0;  // tied embeddings count once
 };
 
-/// Hands the described tensors to the backend. The store must outlive the result, which looks up
-/// embeddings in it. Fails with the store's or the backend's message.
+/// Hands the described tensors to the backend. The source must outlive the result, whose embedding
+/// may lie in it. Fails with the source's or the backend's message.
 Expected<DecoderWeights> load_decoder_weights(const ModelDescription& description,
-                                              TensorStore& store, Backend& backend);
+                                              WeightSource& source, Backend& backend);
 
 }  // namespace anyslot

@@ -62,7 +62,13 @@ Digest ModelConfig::fingerprint() const {
 }
 
 Expected<ModelConfig> load_model_config(const std::string& model_dir) {
-  const std::string path = model_dir + "/config.json";
+  Expected<ModelConfig> config = load_config_file(model_dir + "/config.json");
+  if (!config) return config;
+  if (Status status = read_generation_config(model_dir, *config); !status) return status;
+  return config;
+}
+
+Expected<ModelConfig> load_config_file(const std::string& path) {
   const Expected<nlohmann::json> json = read_json_file(path);
   if (!json) return json.status();
   Status status;
@@ -81,7 +87,6 @@ Expected<ModelConfig> load_model_config(const std::string& model_dir) {
   architecture->read_config(reader, config);
   read_eos_token_ids(reader, config);
   if (!status) return status;
-  if (status = read_generation_config(model_dir, config); !status) return status;
   return config;
 }
 

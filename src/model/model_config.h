@@ -54,5 +54,7 @@ struct ModelConfig {
 /// for anything unusable: an architecture that is not in the table of model/architecture.h, a
 /// feature that its family does not implement, a value beyond its limits.
 Expected<ModelConfig> load_model_config(const std::string& model_dir);
+/// Reads a config.json alone, under any name. Fails like load_model_config.
+Expected<ModelConfig> load_config_file(const std::string& path);
 
 }  // namespace anyslot

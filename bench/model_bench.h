@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "anyslot/engine.h"
+
+namespace anyslot::bench {
+
+struct ModelBenchOptions {
+  std::vector<int64_t> prompt_tokens = {64, 512, 2048};
+  std::vector<int64_t> depths = {0, 2048};
+  int64_t generate = 32;          // tokens; 0: no decoding is measured
+  int64_t document_tokens = 125;  // of the documents that make up a depth
+  std::vector<Method> methods = {Method::kLazy};
+  int repetitions = 5;
+};
+
+/// A test: the rate at which a prompt of `prompt_tokens` is computed behind `depth` cached tokens,
+/// or, without prompt tokens, at which `generated_tokens` follow each other there.
+struct ModelTest {
+  Method method = Method::kLazy;
+  int64_t prompt_tokens = 0;
+  int64_t generated_tokens = 0;
+  int64_t depth = 0;
+  std::vector<double> tokens_per_second = {};  // of each repetition
+
+  /// As llama-bench names them: "pp512", "tg32 @ d2048".
+  std::string name() const;
+};
+
+/// The tests that the options ask for. Method full keeps nothing, so its prompts have no depth.
+std::vector<ModelTest> plan_model_tests(const ModelBenchOptions& options);
+
+/// Runs all tests once for warmth and then `repetitions` times, in rounds, so that what disturbs
+/// the machine disturbs all alike. The depth of lazy, block and mepic is made of documents, that of
+/// prefix of text; both are cached before. Prompts are random and new each time. Fails with the
+/// engine's reason, or when the KV pool was too small to keep a depth cached.
+Status run_model_tests(Engine& engine, const ModelBenchOptions& options,
+                       std::vector<ModelTest>& tests,
+                       const std::function<void(int64_t tests_done)>& progress);
+
+}  // namespace anyslot::bench

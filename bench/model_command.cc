@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench_command.h"
+#include "cli/open_engine.h"
+#include "cli/options.h"
+#include "cli/output_file.h"
+#include "cli/progress.h"
+#include "cli/statistics.h"
+#include "machine_facts.h"
+#include "model_bench.h"
+#include "options.h"
+#include "report.h"
+
+namespace anyslot::bench {
+
+namespace {
+
+struct Options {
+  EngineConfig engine;
+  ModelBenchOptions bench;
+  ReportPaths paths;
+};
+
+Report::Facts facts_of(const Engine& engine, const Options& options) {
+  const ModelInfo& model = engine.model();
+  Report::Facts facts = machine_facts();
+  facts.emplace_back("model",
+                     fmt::format("{}, {:.1f} million parameters, {}{}", model.name,
+                                 static_cast<double>(model.num_parameters) / 1e6,
+                                 compute_type_name(options.engine.dtype),
+                                 options.engine.model_path.empty() ? ", random weights" : ""));
+  facts.emplace_back("backend", model.backend);
+  facts.emplace_back("repetitions", fmt::format("{}, in rounds over all tests; mean and standard "
+                                                "deviation of a sample",
+                                                options.bench.repetitions));
+  return facts;
+}
+
+void add_rows(const std::vector<ModelTest>& tests, Report& report) {
+  for (const ModelTest& test : tests) {
+    report.add_row({test.name(), method_name(test.method), test.prompt_tokens,
+                    test.generated_tokens, test.depth, cli::mean(test.tokens_per_second),
+                    cli::standard_deviation(test.tokens_per_second), test.tokens_per_second});
+  }
+}
+
+Status run(const Options& options, cli::Interrupt& interrupt) {
+  Expected<ReportFiles> files = ReportFiles::open(options.paths, interrupt);
+  if (!files) return files.status();
+  Expected<Engine> engine = Engine::open(options.engine);
+  if (!engine) return engine.status();
+  Report report("model", facts_of(*engine, options),
+                {{"test", "test", 0},
+                 {"method", "method", 0},
+                 {"prompt_tokens", "", 0},
+                 {"generated_tokens", "", 0},
+                 {"depth", "", 0},
+                 {"tokens_per_second", ">tokens/s", 2},
+                 {"standard_deviation", ">+-", 2},
+                 {"samples", "", 0}});
+  if (Status status = cli::print(report.facts_text() + "\n"); !status.ok()) return status;
+  std::vector<ModelTest> tests = plan_model_tests(options.bench);
+  {
+    cli::ProgressBar progress("measuring",
+                              static_cast<int64_t>(tests.size()) * (options.bench.repetitions + 1));
+    Status status = run_model_tests(*engine, options.bench, tests,
+                                    [&](int64_t done) { progress.update(done); });
+    if (!status.ok()) return status;
+  }
+  add_rows(tests, report);
+  if (Status status = cli::print(report.table_text()); !status.ok()) return status;
+  return files->write(report);
+}
+
+}  // namespace
+
+void add_model_benchmark(CLI::App& bench, cli::Action& action) {
+  CLI::App* command =
+      bench.add_subcommand("model", "Tokens per second of prompts and answers, as llama-bench's");
+  auto options = std::make_shared<Options>();
+  ModelBenchOptions& tests = options->bench;
+  add_numbers_option(*command, "--prompt-tokens", tests.prompt_tokens, 1,
+                     "lengths of the prompts, tokens");
+  add_numbers_option(*command, "--depth", tests.depths, 0,
+                     "cached tokens before the prompt or the answer");
+  command
+      ->add_option("--generate", tests.generate,
+                   "tokens of the answers, 0 measures none (default: 32)")
+      ->type_name("N")
+      ->check(cli::at_least(0));
+  add_list_option(
+      *command, "--method", tests.methods,
+      "methods to measure: lazy, block, mepic, prefix, full; they differ behind a depth "
+      "(default: lazy)",
+      [](const std::string& text) { return parse_each<Method>(text, parse_method); })
+      ->type_name("M,...");
+  command
+      ->add_option("--document-tokens", tests.document_tokens,
+                   "tokens of the documents that make up a depth (default: 125)")
+      ->type_name("N")
+      ->check(cli::at_least(1));
+  command
+      ->add_option("--repetitions", tests.repetitions,
+                   "measurements of each test, after one for warmth (default: 5)")
+      ->type_name("N")
+      ->check(cli::at_least(1));
+  add_report_options(*command, options->paths);
+  cli::add_engine_options(*command, options->engine, cli::EngineOptionSet::kBenchmark);
+  command->callback([options, &action] {
+    action = [options](cli::Interrupt& interrupt) { return run(*options, interrupt); };
+  });
+}
+
+}  // namespace anyslot::bench
