@@ -39,6 +39,7 @@ inline constexpr double kLinearErrorBound = 1e-3;
 
 struct LinearBenchOptions {
   ComputeType type = ComputeType::kBFloat16;
+  WeightType weights = WeightType::kComputeType;
   int num_threads = 1;
   std::string max_isa;
   RunLimits limits;
@@ -59,9 +60,10 @@ class LinearBench {
 
   Status load_weights();
   Status reserve_rows(int64_t num_rows);
-  Expected<double> run_product(size_t weight);
+  Expected<double> run_products(size_t num_weights);
   /// Times the product with each of the first weights, in turns with oneDNN's.
   Status measure(size_t num_weights, OnednnProducts& onednn, LinearResult& result);
+  std::vector<float> stored_weights(int64_t out_feature) const;
   double largest_error() const;
 
   Backend& backend_;

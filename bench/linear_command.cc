@@ -107,14 +107,18 @@ Status run(Options options, cli::Interrupt& interrupt) {
   const Expected<std::unique_ptr<Backend>> backend =
       create_cpu_backend({.dtype = options.shape.dtype(),
                           .num_threads = bench.num_threads,
-                          .max_isa = options.isas.empty() ? std::string() : bench.max_isa});
+                          .max_isa = options.isas.empty() ? std::string() : bench.max_isa,
+                          .int8_weights = bench.weights == WeightType::kInt8});
   if (!backend) return backend.status();
   const Expected<Ceilings> ceilings =
       measure_ceilings(bench.max_isa, options.shape.dtype(), bench.num_threads);
   if (!ceilings) return ceilings.status();
   Report::Facts facts = machine_facts();
-  facts.emplace_back("shape",
-                     fmt::format("{}, {}", options.shape.config, compute_type_name(bench.type)));
+  facts.emplace_back(
+      "shape",
+      fmt::format("{}, {}, weights {}", options.shape.config, compute_type_name(bench.type),
+                  bench.weights == WeightType::kInt8 ? weight_type_name(bench.weights)
+                                                     : compute_type_name(bench.type)));
   facts.emplace_back("backend", (*backend)->description());
   add_ceilings_fact(bench.max_isa, options.shape.dtype(), *ceilings, facts);
 
@@ -141,6 +145,16 @@ void add_linear_benchmark(CLI::App& bench, cli::Action& action) {
                   "machine has)",
                   parse_instruction_sets)
       ->type_name("NAME");
+  command
+      ->add_option_function<std::string>(
+          "--weights",
+          [options](const std::string& text) {
+            const Expected<WeightType> type = parse_weight_type(text);
+            if (!type) throw CLI::ValidationError("--weights", type.status().message());
+            options->bench.weights = *type;
+          },
+          "dtype, or int8: whole numbers with a scale per output channel (default: dtype)")
+      ->type_name("W");
   add_run_limit_options(*command, options->bench.limits);
   command
       ->add_option("--max-error", options->max_error,

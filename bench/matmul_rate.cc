@@ -3,8 +3,10 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "backend/cpu/onednn_matmul.h"
@@ -40,6 +42,16 @@ Product make_product(const dnnl::engine& engine, const MatmulShape& shape,
   return {dnnl::matmul(description), written_memory(description.src_desc(), engine),
           written_memory(description.weights_desc(), engine),
           written_memory(description.dst_desc(), engine)};
+}
+
+/// How long OpenMP's threads wait busily for more work: whatever is measured next must not share
+/// its cores with them.
+constexpr std::chrono::milliseconds kBusyWait{20};
+
+void wake_threads() {
+  std::atomic<int> awake = 0;
+#pragma omp parallel
+  ++awake;
 }
 
 /// Sets OpenMP's threads for a scope.
@@ -80,6 +92,7 @@ OnednnProducts::~OnednnProducts() = default;
 
 double OnednnProducts::run() {
   const OmpThreads threads(num_threads_);
+  wake_threads();
   const auto start = std::chrono::steady_clock::now();
   for (Product& product : impl_->products) {
     product.primitive.execute(impl_->stream, {{DNNL_ARG_SRC, product.source},
@@ -87,7 +100,9 @@ double OnednnProducts::run() {
                                               {DNNL_ARG_DST, product.result}});
   }
   impl_->stream.wait();
-  return seconds_since(start);
+  const double seconds = seconds_since(start);
+  std::this_thread::sleep_for(kBusyWait);
+  return seconds;
 }
 
 double onednn_rate(const std::vector<MatmulShape>& shapes, ComputeType dtype) {

@@ -162,6 +162,12 @@ void add_serving_options(CLI::App& command, EngineConfig& config) {
                     "type of weights, activations and KV: bfloat16 or float32 (default: bfloat16)",
                     parse_compute_type, [&config](ComputeType type) { config.dtype = type; })
       ->group(kEngineGroup);
+  add_parsed_option(command, "--weights", "W",
+                    "int8 keeps the weights of linear layers as whole numbers with a scale per "
+                    "output channel: half the memory and faster answers, slightly other results; "
+                    "dtype keeps them as --dtype says (default: dtype)",
+                    parse_weight_type, [&config](WeightType type) { config.weights = type; })
+      ->group(kEngineGroup);
   command
       .add_option("--max-model-len", config.max_model_len,
                   "tokens of prompt and answer together, at most (default: what the model was "

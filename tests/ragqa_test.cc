@@ -94,11 +94,12 @@ Expected<Score> score_rows(Engine& engine, const std::vector<Row>& rows) {
                order_hits / std::max(1.0, double(order_rows))};
 }
 
-Expected<Score> evaluate(const std::string& method, ComputeType dtype,
+Expected<Score> evaluate(const std::string& method, ComputeType dtype, WeightType weights,
                          const std::vector<Row>& rows) {
   EngineConfig config;
   config.model_path = ANYSLOT_MODEL_DIR;
   config.dtype = dtype;
+  config.weights = weights;
   config.ignore_placement_angles = method == "misplaced";
   if (!config.ignore_placement_angles) {
     const auto parsed = parse_method(method);
@@ -117,20 +118,22 @@ bool passes(const std::string& method, const Score& score) {
 
 int run(const std::vector<std::string>& arguments) {
   const auto dtype = parse_compute_type(arguments.at(0));
-  if (!dtype.ok()) return 2;
+  const auto weights = parse_weight_type(arguments.at(1));
+  if (!dtype.ok() || !weights.ok()) return 2;
   const std::vector<Row> rows = read_rows(ANYSLOT_SOURCE_DIR "/tests/data/ragqa-dev.jsonl");
   if (rows.size() != 900) return 2;
   bool good = true;
-  for (size_t i = 1; i < arguments.size(); ++i) {
-    const auto score = evaluate(arguments[i], *dtype, rows);
+  for (size_t i = 2; i < arguments.size(); ++i) {
+    const auto score = evaluate(arguments[i], *dtype, *weights, rows);
     if (!score.ok()) {
       std::cout << arguments[i] << ": " << score.status().message() << "\n";
       return 1;
     }
     const bool pass = passes(arguments[i], *score);
-    std::cout << fmt::format("{} {}: exact match {:.4f}, on the order questions {:.4f}: {}\n",
-                             arguments[0], arguments[i], score->all, score->order,
-                             pass ? "ok" : "FAILED")
+    std::cout << fmt::format(
+                     "{} weights {} {}: exact match {:.4f}, on the order questions {:.4f}: {}\n",
+                     arguments[0], arguments[1], arguments[i], score->all, score->order,
+                     pass ? "ok" : "FAILED")
               << std::flush;
     good = good && pass;
   }
@@ -140,4 +143,4 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 }  // namespace anyslot
 
-int main(int argc, char** argv) { return argc < 3 ? 2 : anyslot::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) { return argc < 4 ? 2 : anyslot::run({argv + 1, argv + argc}); }

@@ -25,6 +25,14 @@ enum class ComputeType : uint8_t { kBFloat16, kFloat32 };
 std::string_view compute_type_name(ComputeType type);
 Expected<ComputeType> parse_compute_type(std::string_view name);
 
+/// The type in which the weights of linear layers are kept: that of ComputeType, or whole numbers
+/// in [-127, 127] times a scale per output channel, rounded at load.
+enum class WeightType : uint8_t { kComputeType, kInt8 };
+
+/// "dtype" or "int8".
+std::string_view weight_type_name(WeightType type);
+Expected<WeightType> parse_weight_type(std::string_view name);
+
 /// Every option of an engine. Zero means "chosen by the engine" where a comment says so.
 struct EngineConfig {
   std::string model_path;  // a Hugging Face folder: config.json, *.safetensors, tokenizer.json
@@ -33,6 +41,7 @@ struct EngineConfig {
   std::string random_weights_config;
   std::string device = "cpu";  // "cpu", or "reference": the scalar oracle
   ComputeType dtype = ComputeType::kBFloat16;
+  WeightType weights = WeightType::kComputeType;
   std::optional<Method>
       method;  // default for requests; unset: lazy if the model is block-trained, else prefix
   int num_threads = 0;         // 0: one per physical core

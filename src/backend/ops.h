@@ -58,6 +58,8 @@ struct BackendOptions {
   DType dtype = DType::kBFloat16;  // of weights, of activations that enter a product, and of KV
   int num_threads = 1;
   std::string max_isa;  // see EngineConfig::max_isa
+  /// Linear layers keep whole numbers times a scale per output channel (int8_row.h), not dtype.
+  bool int8_weights = false;
 };
 
 /// The operations of a forward pass: the only virtual boundary, per operation. Matrices are

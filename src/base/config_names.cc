@@ -37,6 +37,16 @@ Expected<ComputeType> parse_compute_type(std::string_view name) {
   return invalid_argument("unknown dtype '" + std::string(name) + "'; use bfloat16 or float32");
 }
 
+std::string_view weight_type_name(WeightType type) {
+  return type == WeightType::kInt8 ? "int8" : "dtype";
+}
+
+Expected<WeightType> parse_weight_type(std::string_view name) {
+  if (name == "dtype") return WeightType::kComputeType;
+  if (name == "int8") return WeightType::kInt8;
+  return invalid_argument("unknown type of weights '" + std::string(name) + "'; use dtype or int8");
+}
+
 std::string_view finish_reason_name(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:

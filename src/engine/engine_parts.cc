@@ -52,6 +52,7 @@ Expected<std::unique_ptr<Backend>> create_backend(const EngineConfig& config) {
   options.dtype = config.dtype == ComputeType::kFloat32 ? DType::kFloat32 : DType::kBFloat16;
   options.num_threads = config.num_threads;
   options.max_isa = config.max_isa;
+  options.int8_weights = config.weights == WeightType::kInt8;
   if (config.device == "reference") return create_reference_backend(options);
   if (config.device == "cpu") return create_cpu_backend(options);
   return invalid_argument(fmt::format("unknown device '{}'; use cpu or reference", config.device));
@@ -167,11 +168,12 @@ Expected<EngineParts> load_engine_parts(const EngineConfig& config) {
     if (Status status = load_text_parts(parts); !status.ok()) return status;
   }
   finish_config(parts);
-  // The KV's type enters the keys; the decoder's fingerprint covers weights, settings and
-  // activations.
+  // The types of KV and of stored weights enter the keys; the decoder's fingerprint covers the
+  // checkpoint, settings and activations.
   parts.key_domain.model = DigestBuilder()
                                .add(parts.decoder->fingerprint())
                                .add(compute_type_name(config.dtype))
+                               .add(weight_type_name(config.weights))
                                .finish();
   if (Status status = create_kv_pool(parts); !status.ok()) return status;
   return parts;

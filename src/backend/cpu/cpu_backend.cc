@@ -42,6 +42,7 @@ class CpuBackend : public Backend {
   CpuBackend(const KernelTable& kernels, const BackendOptions& options)
       : kernels_(kernels),
         dtype_(options.dtype),
+        int8_weights_(options.int8_weights),
         threads_(options.num_threads),
         attention_(kernels, threads_),
         kv_writer_(kernels, threads_) {}
@@ -82,6 +83,7 @@ class CpuBackend : public Backend {
 
   const KernelTable& kernels_;
   DType dtype_;
+  bool int8_weights_;
   ThreadPool threads_;
   std::unique_ptr<LinearRunner> products_;
   AttentionRunner attention_;
@@ -100,7 +102,11 @@ Status CpuBackend::open_products() {
   const bool multiplies_bfloat16 = dtype_ == DType::kBFloat16 &&
                                    kernels_.name == std::string_view("avx512_bf16") &&
                                    onednn_has_bfloat16();
-  const ProductTypes types{dtype_, multiplies_bfloat16 ? DType::kBFloat16 : DType::kFloat32};
+  ProductTypes types;
+  types.activation = dtype_;
+  types.product = multiplies_bfloat16 ? DType::kBFloat16 : DType::kFloat32;
+  types.stored = dtype_ == DType::kFloat32 ? StoredType::kFloat32 : StoredType::kBFloat16;
+  if (int8_weights_) types.stored = StoredType::kInt8;
   Expected<std::unique_ptr<LinearRunner>> products =
       LinearRunner::create(kernels_, threads_, types);
   if (!products) return products.status();
@@ -111,8 +117,9 @@ Status CpuBackend::open_products() {
 std::string CpuBackend::description() const {
   const int num_threads = threads_.num_threads();
   return "cpu: " + std::string(kernels_.name) + " kernels, oneDNN " + onednn_version() + " (" +
-         std::string(dtype_name(products_->types().product)) + " products), " +
-         std::to_string(num_threads) + (num_threads == 1 ? " thread" : " threads");
+         std::string(dtype_name(products_->types().product)) + " products" +
+         (int8_weights_ ? ", int8 weights), " : "), ") + std::to_string(num_threads) +
+         (num_threads == 1 ? " thread" : " threads");
 }
 
 Status CpuBackend::check_step() const {

@@ -10,7 +10,8 @@ CpuFeatures detect_cpu_features() {
   features.avx512 = features.avx2 && __builtin_cpu_supports("avx512f") &&
                     __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                     __builtin_cpu_supports("avx512dq");
-  features.avx512_bf16 = features.avx512 && __builtin_cpu_supports("avx512bf16");
+  features.avx512_bf16 = features.avx512 && __builtin_cpu_supports("avx512bf16") &&
+                         __builtin_cpu_supports("avx512vnni");
   return features;
 }
 

@@ -6,7 +6,7 @@ namespace anyslot::cpu {
 struct CpuFeatures {
   bool avx2 = false;         // with FMA
   bool avx512 = false;       // F, BW, VL and DQ
-  bool avx512_bf16 = false;  // the dot product of bfloat16 pairs, besides avx512
+  bool avx512_bf16 = false;  // dot products of bfloat16 and (VNNI) of int8, besides avx512
 };
 
 CpuFeatures detect_cpu_features();

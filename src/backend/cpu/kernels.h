@@ -90,11 +90,59 @@ struct KvKernels {
                       const float* v);
 };
 
+/// Out_features of a weight panel.
+inline constexpr int kPanelColumns = 64;
+/// Rows that PanelKernels::multiply takes, at most: with more, products are bound by arithmetic.
+inline constexpr int kFewRows = 8;
+
+/// The type in which a weight lies in memory.
+enum class StoredType : uint8_t { kFloat32, kBFloat16, kInt8 };
+
+/// A few rows times one panel of a weight.
+struct PanelProduct {
+  const std::byte* panel = nullptr;
+  const float* scales = nullptr;  // [kPanelColumns], of int8 weights, else null
+  const int32_t* sums = nullptr;  // [kPanelColumns], of the int8 weights of a column, else null
+  int64_t padded_in = 0;
+  const std::byte* operands = nullptr;  // num_rows rows as prepare_row writes them
+  int64_t operand_stride = 0;           // bytes
+  int num_rows = 0;                     // 1 to kFewRows
+  float* out = nullptr;                 // [num_rows, num_columns]
+  int64_t out_stride = 0;
+  int num_columns = 0;  // 1 to kPanelColumns
+  bool accumulate = false;
+};
+
+/// Weights of one stored type in products of one type. A panel holds kPanelColumns out_features,
+/// zeros where there are fewer, over all in_features, padded with zeros to a multiple of
+/// in_padding(product): element (in i, out o) is at (i / group * kPanelColumns + o) * group + i %
+/// group.
+struct PanelKernels {
+  StoredType stored;
+  DType product;
+  int group;
+  /// Makes a row of float32 or bfloat16 ready for multiply, in operand_bytes(padded_in) bytes.
+  void (*prepare_row)(const void* x, DType type, int64_t in, int64_t padded_in, std::byte* operand);
+  void (*multiply)(const PanelProduct& product);
+  /// The panel's numbers, without scales, in the product's type: in_group(product) in_features of
+  /// one column side by side; groups of rows `stride` elements apart.
+  void (*unpack)(const std::byte* panel, int64_t padded_in, std::byte* out, int64_t stride);
+};
+
+/// What oneDNN pads in_features to, and how many of them it puts side by side.
+constexpr int64_t in_padding(DType product) { return product == DType::kBFloat16 ? 32 : 16; }
+constexpr int64_t in_group(DType product) { return product == DType::kBFloat16 ? 2 : 1; }
+constexpr int64_t operand_bytes(int64_t padded_in) {
+  return padded_in * static_cast<int64_t>(sizeof(float)) + 64;
+}
+
 /// One instruction set's functions.
 struct KernelTable {
   const char* name;
   const KvKernels* bfloat16_kv;
   const KvKernels* float32_kv;
+  const PanelKernels* panels;  // [num_panels]
+  int num_panels;
 
   /// Merges [count] partials of one head, each [head_dim + 2], in their order; those with a sum of
   /// 0 are empty. Without any other the result is 0.
@@ -103,9 +151,10 @@ struct KernelTable {
   void (*rms_norm)(const float* x, const float* weight, float epsilon, int64_t cols, DType dtype,
                    void* out);
   void (*gated_silu)(const float* gate, const float* up, int64_t cols, DType dtype, void* out);
-  /// dst = src, or dst += src, of [rows, cols].
+  /// dst = src, or dst += src, of [rows, cols]; src is scaled by `scales` [cols] unless that is
+  /// null.
   void (*store_tile)(const float* src, int64_t src_stride, float* dst, int64_t dst_stride,
-                     int64_t rows, int64_t cols, bool accumulate);
+                     int64_t rows, int64_t cols, const float* scales, bool accumulate);
   void (*widen)(const bf16_t* src, float* dst, int64_t count);
   void (*exp)(const float* x, float* out, int64_t count);
 };

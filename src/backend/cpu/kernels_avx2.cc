@@ -1,6 +1,7 @@
 #include "backend/cpu/dot_formats.h"
 #include "backend/cpu/kernel_tables.h"
 #include "backend/cpu/kv_kernels.h"
+#include "backend/cpu/panel_kernels.h"
 #include "backend/cpu/row_kernels.h"
 #include "backend/cpu/simd_avx2.h"
 
@@ -11,8 +12,15 @@ namespace {
 constexpr KvKernels kBfloat16Kv = kv_kernels<WidenedDot<Avx2>>();
 constexpr KvKernels kFloat32Kv = kv_kernels<Float32Dot<Avx2>>();
 
+constexpr PanelKernels kPanels[] = {
+    panel_kernels<WidenedPanel<Avx2, float>>(),
+    panel_kernels<WidenedPanel<Avx2, bf16_t>>(),
+    panel_kernels<WidenedPanel<Avx2, int8_t>>(),
+};
+
 }  // namespace
 
-constinit const KernelTable kAvx2Kernels = kernel_table<Avx2>("avx2", &kBfloat16Kv, &kFloat32Kv);
+constinit const KernelTable kAvx2Kernels =
+    kernel_table<Avx2>("avx2", &kBfloat16Kv, &kFloat32Kv, kPanels);
 
 }  // namespace anyslot::cpu

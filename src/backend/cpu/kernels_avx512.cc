@@ -1,6 +1,7 @@
 #include "backend/cpu/dot_formats.h"
 #include "backend/cpu/kernel_tables.h"
 #include "backend/cpu/kv_kernels.h"
+#include "backend/cpu/panel_kernels.h"
 #include "backend/cpu/row_kernels.h"
 #include "backend/cpu/simd_avx512.h"
 
@@ -11,9 +12,15 @@ namespace {
 constexpr KvKernels kBfloat16Kv = kv_kernels<WidenedDot<Avx512>>();
 constexpr KvKernels kFloat32Kv = kv_kernels<Float32Dot<Avx512>>();
 
+constexpr PanelKernels kPanels[] = {
+    panel_kernels<WidenedPanel<Avx512, float>>(),
+    panel_kernels<WidenedPanel<Avx512, bf16_t>>(),
+    panel_kernels<WidenedPanel<Avx512, int8_t>>(),
+};
+
 }  // namespace
 
 constinit const KernelTable kAvx512Kernels =
-    kernel_table<Avx512>("avx512", &kBfloat16Kv, &kFloat32Kv);
+    kernel_table<Avx512>("avx512", &kBfloat16Kv, &kFloat32Kv, kPanels);
 
 }  // namespace anyslot::cpu

@@ -1,6 +1,8 @@
 #include "backend/cpu/dot_formats.h"
 #include "backend/cpu/kernel_tables.h"
 #include "backend/cpu/kv_kernels.h"
+#include "backend/cpu/panel_formats_bf16.h"
+#include "backend/cpu/panel_kernels.h"
 #include "backend/cpu/row_kernels.h"
 #include "backend/cpu/simd_avx512_bf16.h"
 
@@ -32,9 +34,17 @@ struct Bf16Dot {
 constexpr KvKernels kBfloat16Kv = kv_kernels<Bf16Dot>();
 constexpr KvKernels kFloat32Kv = kv_kernels<Float32Dot<Avx512Bf16>>();
 
+constexpr PanelKernels kPanels[] = {
+    panel_kernels<Bf16Panel>(),
+    panel_kernels<Int8Panel>(),
+    panel_kernels<WidenedPanel<Avx512Bf16, float>>(),
+    panel_kernels<WidenedPanel<Avx512Bf16, bf16_t>>(),
+    panel_kernels<WidenedPanel<Avx512Bf16, int8_t>>(),
+};
+
 }  // namespace
 
 constinit const KernelTable kAvx512Bf16Kernels =
-    kernel_table<Avx512Bf16>("avx512_bf16", &kBfloat16Kv, &kFloat32Kv);
+    kernel_table<Avx512Bf16>("avx512_bf16", &kBfloat16Kv, &kFloat32Kv, kPanels);
 
 }  // namespace anyslot::cpu

@@ -4,11 +4,7 @@
 
 namespace anyslot::cpu {
 
-namespace {
-
 using dnnl::memory;
-
-}  // namespace
 
 memory::desc MatmulShape::src() const {
   return {{rows, in_features}, type, memory::format_tag::ab};
@@ -18,10 +14,26 @@ memory::desc MatmulShape::dst() const {
   return {{rows, out_features}, memory::data_type::f32, memory::format_tag::ab};
 }
 
-memory::desc preferred_weights(const dnnl::engine& engine, const MatmulShape& shape) {
-  const memory::desc any({shape.in_features, shape.out_features}, shape.type,
-                         memory::format_tag::any);
-  return describe_matmul(engine, shape, any).weights_desc();
+memory::desc weights_desc(const MatmulShape& shape, WeightsLayout layout) {
+  memory::format_tag tag = memory::format_tag::ab;
+  if (layout == WeightsLayout::kPanels) {
+    tag = shape.type == memory::data_type::bf16 ? memory::format_tag::BA16a64b2a
+                                                : memory::format_tag::BA16a64b;
+  }
+  return {{shape.in_features, shape.out_features}, shape.type, tag};
+}
+
+WeightsLayout choose_layout(const dnnl::engine& engine, memory::data_type type) {
+  const MatmulShape typical{256, 1024, 256, type};
+  try {
+    const auto with_panels =
+        describe_matmul(engine, typical, weights_desc(typical, WeightsLayout::kPanels));
+    const bool is_slow = std::string_view(with_panels.impl_info_str()).starts_with("ref");
+    if (!is_slow) return WeightsLayout::kPanels;
+  } catch (const dnnl::error&) {
+    return WeightsLayout::kPlain;  // no product for panels at all
+  }
+  return WeightsLayout::kPlain;
 }
 
 dnnl::matmul::primitive_desc describe_matmul(const dnnl::engine& engine, const MatmulShape& shape,

@@ -21,8 +21,16 @@ struct MatmulShape {
   dnnl::memory::desc dst() const;
 };
 
-/// Weights in the layout that oneDNN prefers for the shape; throws dnnl::error.
-dnnl::memory::desc preferred_weights(const dnnl::engine& engine, const MatmulShape& shape);
+/// How [in_features, out_features] weights lie in memory.
+enum class WeightsLayout : uint8_t {
+  kPanels,  // as PanelKernels says, stored in the product's type
+  kPlain    // row-major
+};
+
+dnnl::memory::desc weights_desc(const MatmulShape& shape, WeightsLayout layout);
+
+/// Panels, unless oneDNN has no fast product for them; throws dnnl::error.
+WeightsLayout choose_layout(const dnnl::engine& engine, dnnl::memory::data_type type);
 
 /// The product with weights in the given layout and scratch memory from the caller; throws
 /// dnnl::error.

@@ -1,25 +1,19 @@
 #include "backend/cpu/packed_weight.h"
 
-#include <omp.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cstddef>
 #include <cstring>
-#include <string>
+#include <numeric>
 #include <utility>
+
+#include "backend/int8_row.h"
 
 namespace anyslot::cpu {
 
 namespace {
 
-/// oneDNN's blocks of out_features. Slices are whole blocks, so that no lane is idle inside.
-constexpr int64_t kColumnBlock = 64;
-/// Large enough to hide what a call costs, small enough that a slice stays in the second-level
-/// cache.
-constexpr int64_t kBlocksOfSlice = 4;
-/// Rows for which the layout is chosen. It serves one row as well.
-constexpr int64_t kTypicalRows = 256;
+/// Large enough to hide what a call of oneDNN costs, small enough that a slice stays in the
+/// second-level cache.
+constexpr int64_t kPanelsOfSlice = 4;
 
 float element(const TensorView& x, int64_t row, int64_t col) {
   switch (x.dtype) {
@@ -33,56 +27,103 @@ float element(const TensorView& x, int64_t row, int64_t col) {
   return 0;
 }
 
-void convert_row(const TensorView& x, int64_t row, const ProductTypes& types, std::byte* out) {
-  if (x.dtype == types.product && types.storage == types.product) {
-    std::memcpy(out, x.row(row), x.row_bytes());
-    return;
-  }
-  for (int64_t c = 0; c < x.cols; ++c) {
-    const float value = element(x, row, c);
-    if (types.product == DType::kBFloat16) {
-      reinterpret_cast<bf16_t*>(out)[c] = float_to_bf16(value);
-    } else {
-      reinterpret_cast<float*>(out)[c] =
-          types.storage == DType::kFloat32 ? value : bf16_to_float(float_to_bf16(value));
-    }
-  }
-}
-
-/// Rows [begin, begin + count) of the stacked parts, one after the other.
-void gather_rows(std::span<const TensorView> parts, int64_t begin, int64_t count,
-                 const ProductTypes& types, std::byte* out) {
-  const size_t row_bytes = static_cast<size_t>(parts[0].cols) * dtype_size(types.product);
-  for (const TensorView& part : parts) {
-    for (int64_t r = begin; r < part.rows && count > 0; ++r, ++begin, --count, out += row_bytes) {
-      convert_row(part, r, types, out);
-    }
-    begin -= part.rows;
-  }
-}
-
-struct Columns {
-  int64_t begin;
-  int64_t count;
+/// A row of stacked parts.
+struct PartRow {
+  const TensorView* part;
+  int64_t row;
 };
 
-/// About kBlocksOfSlice blocks each, in equal numbers for every thread.
-std::vector<Columns> cut_columns(int64_t out_features, int num_threads) {
-  const int64_t blocks = (out_features + kColumnBlock - 1) / kColumnBlock;
-  const int64_t wish = int64_t{num_threads} * kBlocksOfSlice;
-  const int64_t rounds = std::max<int64_t>(1, (blocks + wish / 2) / wish);
-  const int64_t num_slices = std::min(blocks, rounds * num_threads);
-  std::vector<Columns> columns;
-  for (int64_t s = 0; s < num_slices; ++s) {
-    const int64_t begin = blocks * s / num_slices * kColumnBlock;
-    const int64_t end = std::min(blocks * (s + 1) / num_slices * kColumnBlock, out_features);
-    columns.push_back({begin, end - begin});
-  }
-  return columns;
+PartRow find_row(std::span<const TensorView> parts, int64_t row) {
+  size_t p = 0;
+  while (row >= parts[p].rows) row -= parts[p++].rows;
+  return {&parts[p], row};
 }
 
-dnnl::memory::desc row_major(const MatmulShape& shape) {
-  return {{shape.in_features, shape.out_features}, shape.type, dnnl::memory::format_tag::ba};
+/// Fills one panel at a time, from rows that were converted to the stored type T.
+template <typename T>
+class PanelWriter {
+ public:
+  PanelWriter(std::span<const TensorView> parts, int group, PackedWeight& weight)
+      : parts_(parts),
+        group_(group),
+        weight_(weight),
+        in_(weight.in_features()),
+        wide_(static_cast<size_t>(in_)),
+        rows_(static_cast<size_t>(kPanelColumns * in_)) {}
+
+  void write(int64_t panel) {
+    const int64_t begin = panel * kPanelColumns;
+    const int64_t count = std::min<int64_t>(kPanelColumns, weight_.out_features() - begin);
+    for (int64_t o = 0; o < count; ++o) convert(begin + o, rows_.data() + o * in_);
+    scatter(count, reinterpret_cast<T*>(weight_.panel(panel)));
+  }
+
+ private:
+  void convert(int64_t out_feature, T* to) {
+    const PartRow from = find_row(parts_, out_feature);
+    if constexpr (std::is_same_v<T, bf16_t>) {
+      if (from.part->dtype == DType::kBFloat16) {
+        std::memcpy(to, from.part->row(from.row), static_cast<size_t>(in_) * sizeof(bf16_t));
+        return;
+      }
+    }
+    for (int64_t i = 0; i < in_; ++i) wide_[i] = element(*from.part, from.row, i);
+    if constexpr (std::is_same_v<T, int8_t>) {
+      const std::span<int8_t> numbers(to, static_cast<size_t>(in_));
+      weight_.scales()[out_feature] = quantize_row(wide_, numbers);
+      weight_.sums()[out_feature] = std::accumulate(numbers.begin(), numbers.end(), int32_t{0});
+    } else if constexpr (std::is_same_v<T, bf16_t>) {
+      std::ranges::transform(wide_, to, float_to_bf16);
+    } else {
+      std::ranges::copy(wide_, to);
+    }
+  }
+
+  /// In squares that stay in the first-level cache. What is padding stays 0.
+  void scatter(int64_t count, T* panel) const {
+    constexpr int64_t kSquare = 64;
+    for (int64_t square = 0; square < in_; square += kSquare) {
+      const int64_t end = std::min(square + kSquare, in_);
+      for (int64_t o = 0; o < count; ++o) {
+        const T* from = rows_.data() + o * in_;
+        for (int64_t i = square; i < end; ++i) {
+          panel[(i / group_ * kPanelColumns + o) * group_ + i % group_] = from[i];
+        }
+      }
+    }
+  }
+
+  std::span<const TensorView> parts_;
+  int64_t group_;
+  PackedWeight& weight_;
+  int64_t in_;
+  std::vector<float> wide_;
+  std::vector<T> rows_;  // [kPanelColumns, in_features]
+};
+
+template <typename T>
+void write_panels(std::span<const TensorView> parts, int group, ThreadPool& threads,
+                  PackedWeight& weight) {
+  const std::span<const PackedWeight::Slice> slices = weight.slices();
+  threads.parallel_for(static_cast<int64_t>(slices.size()), [&](int64_t s, int) {
+    PanelWriter<T> writer(parts, group, weight);
+    const int64_t first = slices[s].begin / kPanelColumns;
+    for (int64_t p = 0; p < slices[s].num_panels(); ++p) writer.write(first + p);
+  });
+}
+
+std::vector<PackedWeight::Slice> cut_slices(int64_t out_features, int num_threads) {
+  const int64_t panels = (out_features + kPanelColumns - 1) / kPanelColumns;
+  const int64_t wish = int64_t{num_threads} * kPanelsOfSlice;
+  const int64_t rounds = std::max<int64_t>(1, (panels + wish / 2) / wish);
+  const int64_t num_slices = std::min(panels, rounds * num_threads);
+  std::vector<PackedWeight::Slice> slices;
+  for (int64_t s = 0; s < num_slices; ++s) {
+    const int64_t begin = panels * s / num_slices * kPanelColumns;
+    const int64_t end = std::min(panels * (s + 1) / num_slices * kPanelColumns, out_features);
+    slices.push_back({begin, end - begin});
+  }
+  return slices;
 }
 
 Status check_parts(std::span<const TensorView> parts) {
@@ -96,64 +137,49 @@ Status check_parts(std::span<const TensorView> parts) {
 
 }  // namespace
 
-PackedWeight::PackedWeight(int64_t out_features, int64_t in_features, HostMemory memory,
-                           std::vector<Slice> slices)
-    : LinearWeight(out_features, in_features),
-      memory_(std::move(memory)),
-      slices_(std::move(slices)) {}
+Expected<std::unique_ptr<PackedWeight>> PackedWeight::allocate(int64_t out_features,
+                                                               int64_t in_features,
+                                                               const PanelKernels& kernels,
+                                                               int num_threads) {
+  std::unique_ptr<PackedWeight> weight(new PackedWeight(out_features, in_features));
+  const int64_t padding = in_padding(kernels.product);
+  weight->padded_in_ = (in_features + padding - 1) / padding * padding;
+  weight->panel_bytes_ =
+      weight->padded_in_ * kPanelColumns * static_cast<int64_t>(stored_size(kernels.stored));
+  weight->slices_ = cut_slices(out_features, num_threads);
+  const auto padded_out = static_cast<size_t>(weight->num_panels() * kPanelColumns);
+  if (kernels.stored == StoredType::kInt8) {
+    weight->scales_.resize(padded_out);
+    weight->sums_.resize(padded_out);
+  }
+  Expected<HostMemory> memory = HostMemory::allocate(
+      static_cast<size_t>(weight->num_panels() * weight->panel_bytes_), "packed weights");
+  if (!memory) return memory.status();
+  weight->memory_ = std::move(*memory);
+  return weight;
+}
 
 Expected<std::unique_ptr<PackedWeight>> pack_weight(std::span<const TensorView> parts,
-                                                    const ProductTypes& types,
-                                                    const dnnl::engine& engine,
+                                                    const PanelKernels& kernels,
                                                     ThreadPool& threads) {
   if (Status status = check_parts(parts); !status) return status;
-  const int64_t in_features = parts[0].cols;
   int64_t out_features = 0;
   for (const TensorView& part : parts) out_features += part.rows;
-
-  const std::vector<Columns> columns = cut_columns(out_features, threads.num_threads());
-  std::vector<dnnl::memory::desc> layouts;
-  std::vector<size_t> offsets;
-  size_t bytes = 0;
-  for (size_t s = 0; s < columns.size(); ++s) {
-    const MatmulShape shape{kTypicalRows, in_features, columns[s].count, types.onednn()};
-    const bool as_before = s > 0 && columns[s].count == columns[s - 1].count;
-    layouts.push_back(as_before ? layouts.back() : preferred_weights(engine, shape));
-    offsets.push_back(bytes);
-    bytes += (layouts.back().get_size() + 63) / 64 * 64;
+  Expected<std::unique_ptr<PackedWeight>> weight =
+      PackedWeight::allocate(out_features, parts[0].cols, kernels, threads.num_threads());
+  if (!weight) return weight.status();
+  switch (kernels.stored) {
+    case StoredType::kFloat32:
+      write_panels<float>(parts, kernels.group, threads, **weight);
+      break;
+    case StoredType::kBFloat16:
+      write_panels<bf16_t>(parts, kernels.group, threads, **weight);
+      break;
+    case StoredType::kInt8:
+      write_panels<int8_t>(parts, kernels.group, threads, **weight);
+      break;
   }
-  Expected<HostMemory> memory = HostMemory::allocate(bytes, "packed weights");
-  if (!memory) return memory.status();
-
-  std::vector<PackedWeight::Slice> slices;
-  for (size_t s = 0; s < columns.size(); ++s) {
-    slices.push_back({columns[s].begin, columns[s].count,
-                      dnnl::memory(layouts[s], engine, memory->data() + offsets[s])});
-  }
-  std::atomic<bool> failed = false;
-  threads.parallel_for(static_cast<int64_t>(slices.size()), [&](int64_t s, int) {
-    try {
-      omp_set_num_threads(1);
-      const PackedWeight::Slice& slice = slices[s];
-      const MatmulShape shape{kTypicalRows, in_features, slice.count, types.onednn()};
-      std::vector<std::byte> rows(static_cast<size_t>(slice.count * in_features) *
-                                  dtype_size(types.product));
-      gather_rows(parts, slice.begin, slice.count, types, rows.data());
-      dnnl::memory source(row_major(shape), engine, rows.data());
-      dnnl::memory target = slice.packed;
-      dnnl::stream stream(engine);
-      dnnl::reorder(source, target).execute(stream, source, target);
-      stream.wait();
-    } catch (const std::exception&) {
-      failed = true;
-    }
-  });
-  if (failed) {
-    return internal_error("packing a weight of " + std::to_string(out_features) + " x " +
-                          std::to_string(in_features) + " with oneDNN failed");
-  }
-  return std::make_unique<PackedWeight>(out_features, in_features, std::move(*memory),
-                                        std::move(slices));
+  return weight;
 }
 
 }  // namespace anyslot::cpu

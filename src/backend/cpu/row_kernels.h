@@ -81,15 +81,17 @@ struct RowFunctions {
   }
 
   static void store_tile(const float* src, int64_t src_stride, float* dst, int64_t dst_stride,
-                         int64_t rows, int64_t cols, bool accumulate) {
+                         int64_t rows, int64_t cols, const float* scales, bool accumulate) {
     for (int64_t r = 0; r < rows; ++r, src += src_stride, dst += dst_stride) {
-      if (!accumulate) {
+      if (!accumulate && scales == nullptr) {
         __builtin_memcpy(dst, src, static_cast<size_t>(cols) * sizeof(float));
         continue;
       }
       for (int64_t c = 0; c < cols; c += S::kLanes) {
-        const Vec sum = S::add(load_some<S>(dst + c, cols - c), load_some<S>(src + c, cols - c));
-        store_some<S>(dst + c, sum, cols - c);
+        Vec x = load_some<S>(src + c, cols - c);
+        if (scales != nullptr) x = S::mul(x, load_some<S>(scales + c, cols - c));
+        if (accumulate) x = S::add(x, load_some<S>(dst + c, cols - c));
+        store_some<S>(dst + c, x, cols - c);
       }
     }
   }
@@ -110,14 +112,17 @@ struct RowFunctions {
   }
 };
 
-template <typename S>
+template <typename S, int kNumPanels>
 constexpr KernelTable kernel_table(const char* name, const KvKernels* bfloat16_kv,
-                                   const KvKernels* float32_kv) {
+                                   const KvKernels* float32_kv,
+                                   const PanelKernels (&panels)[kNumPanels]) {
   using Rows = RowFunctions<S>;
   return {
       .name = name,
       .bfloat16_kv = bfloat16_kv,
       .float32_kv = float32_kv,
+      .panels = panels,
+      .num_panels = kNumPanels,
       .merge_partials = Rows::merge_partials,
       .rms_norm = Rows::rms_norm,
       .gated_silu = Rows::gated_silu,

@@ -74,6 +74,11 @@ struct Avx2 {
         _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
   }
+  /// kLanes whole numbers that stand side by side.
+  static Vec load_int8(const int8_t* p) {
+    const __m128i x = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x));
+  }
   /// The first and the second ones of kLanes pairs of bfloat16.
   static void load_bf16_pairs(const void* p, Vec& first, Vec& second) {
     const __m256i x = _mm256_loadu_si256(static_cast<const __m256i*>(p));

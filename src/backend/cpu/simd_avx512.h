@@ -50,6 +50,10 @@ struct Avx512 {
     const __m512i high = _mm512_srli_epi32(rounded_bits(x), 16);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(high));
   }
+  static Vec load_int8(const int8_t* p) {
+    const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(x));
+  }
   static void load_bf16_pairs(const void* p, Vec& first, Vec& second) {
     const __m512i x = _mm512_loadu_si512(p);
     first = _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));

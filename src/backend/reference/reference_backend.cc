@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "backend/int8_row.h"
 #include "backend/op_checks.h"
 #include "backend/ops.h"
 #include "backend/reference/elements.h"
@@ -44,7 +45,8 @@ class ReferenceLinearWeight : public LinearWeight {
 class ReferenceBackend : public Backend {
  public:
   explicit ReferenceBackend(const BackendOptions& options)
-      : dtype_(options.dtype == DType::kFloat32 ? DType::kFloat32 : DType::kBFloat16) {}
+      : dtype_(options.dtype == DType::kFloat32 ? DType::kFloat32 : DType::kBFloat16),
+        int8_weights_(options.int8_weights) {}
 
   std::string_view name() const override { return "reference"; }
   std::string description() const override { return "scalar reference, one thread"; }
@@ -74,8 +76,10 @@ class ReferenceBackend : public Backend {
   int64_t num_rows() const { return static_cast<int64_t>(all_rows_.size()); }
   int64_t num_sampled() const { return static_cast<int64_t>(sampled_rows_.size()); }
   Status check_step() const;
+  std::vector<float> stored_row(const TensorView& part, int64_t row) const;
 
   DType dtype_;
+  bool int8_weights_;
   const StepPlan* step_ = nullptr;
   std::vector<int64_t> windows_;
   std::vector<int32_t> all_rows_;
@@ -94,6 +98,20 @@ Expected<std::unique_ptr<DeviceBuffer>> ReferenceBackend::allocate(size_t bytes)
   }
 }
 
+/// A row of a weight, rounded to the type in which weights are stored.
+std::vector<float> ReferenceBackend::stored_row(const TensorView& part, int64_t row) const {
+  std::vector<float> values;
+  for (const double element : load_row(part, row)) values.push_back(static_cast<float>(element));
+  if (int8_weights_) {
+    std::vector<int8_t> numbers(values.size());
+    const float scale = quantize_row(values, numbers);
+    std::ranges::transform(numbers, values.begin(), [scale](int8_t n) { return scale * n; });
+  } else if (dtype_ == DType::kBFloat16) {
+    for (float& value : values) value = bf16_to_float(float_to_bf16(value));
+  }
+  return values;
+}
+
 Expected<std::unique_ptr<LinearWeight>> ReferenceBackend::load_linear(
     std::span<const TensorView> parts) {
   if (parts.empty()) return invalid_argument("a linear weight needs at least one part");
@@ -104,10 +122,7 @@ Expected<std::unique_ptr<LinearWeight>> ReferenceBackend::load_linear(
     if (part.cols != in_features) return invalid_argument("parts differ in in_features");
     out_features += part.rows;
     for (int64_t r = 0; r < part.rows; ++r) {
-      for (const double element : load_row(part, r)) {
-        const auto value = static_cast<float>(element);
-        values.push_back(dtype_ == DType::kFloat32 ? value : bf16_to_float(float_to_bf16(value)));
-      }
+      for (const float element : stored_row(part, r)) values.push_back(element);
     }
   }
   return std::unique_ptr<LinearWeight>(
