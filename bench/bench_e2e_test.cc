@@ -72,9 +72,9 @@ TEST_F(Bench, ModelMeasuresEveryTestAndWritesThreeForms) {
                                           "lazy pp24 @ d40", "lazy tg3 @ d40", "full pp8",
                                           "full pp24", "full tg3", "full tg3 @ d40"));
   ASSERT_EQ(csv_.size(), 11);
-  EXPECT_EQ(
-      csv_[0],
-      "test,method,prompt_tokens,generated_tokens,depth,tokens_per_second,standard_deviation");
+  EXPECT_EQ(csv_[0],
+            "test,method,prompt_tokens,generated_tokens,depth,tokens_per_second,standard_deviation,"
+            "peer_tokens_per_second,over_peer");
   EXPECT_THAT(csv_[1], testing::StartsWith("pp8,lazy,8,0,0,"));
 }
 
@@ -82,6 +82,38 @@ TEST_F(Bench, ModelRunsEveryMethodOnTheBundledModel) {
   run({"model", "--model", ANYSLOT_MODEL_DIR, "--prompt-tokens", "16", "--depth", "64",
        "--generate", "2", "--method", "lazy,block,mepic,prefix", "--repetitions", "1"});
   EXPECT_EQ(report_.at("results").size(), 8);
+}
+
+TEST_F(Bench, ModelComparesWithAPeer) {
+  // Answers each test with its prompt's length times 10, or 7 times the answer's.
+  const std::string peer = R"sh(while read -r test; do
+    p=${test#*prompt_tokens??}; p=${p%%[!0-9]*}
+    g=${test#*generated_tokens??}; g=${g%%[!0-9]*}
+    printf '{"tokens_per_second": %d}\n' $((p * 10 + g * 7))
+  done)sh";
+  run({"model", "--random-weights", shape_, "--prompt-tokens", "8", "--depth", "0", "--generate",
+       "3", "--repetitions", "2", "--peer", peer});
+  const json& results = report_.at("results");
+  ASSERT_EQ(results.size(), 2);
+  EXPECT_EQ(results[0].at("peer_samples"), json({80.0, 80.0}));
+  EXPECT_EQ(results[1].at("peer_samples"), json({21.0, 21.0}));
+  const json& samples = results[0].at("samples");
+  EXPECT_NEAR(results[0].at("over_peer").get<double>(),
+              (samples[0].get<double>() + samples[1].get<double>()) / 2 / 80, 1e-9);
+  EXPECT_THAT(result_.out, HasSubstr("peer's"));
+}
+
+TEST_F(Bench, ModelTellsWhatIsWrongWithAPeer) {
+  const auto error_with = [&](const std::string& peer) {
+    const ProgramResult result =
+        run_program({"bench", "model", "--random-weights", shape_, "--prompt-tokens", "8",
+                     "--generate", "0", "--depth", "0", "--peer", peer});
+    EXPECT_EQ(result.exit_code, 1);
+    return result.last_error_line();
+  };
+  EXPECT_THAT(error_with("exit 3"), HasSubstr("peer"));
+  EXPECT_THAT(error_with("read x; echo '{\"error\": \"too long\"}'"), HasSubstr("pp8: too long"));
+  EXPECT_THAT(error_with("read x; echo fast"), HasSubstr("no rate in its answer, \"fast\""));
 }
 
 TEST_F(Bench, ModelTellsWhenTheDepthDoesNotStayCached) {

@@ -127,7 +127,7 @@ std::vector<ModelTest> plan_model_tests(const ModelBenchOptions& options) {
   return tests;
 }
 
-Status run_model_tests(Engine& engine, const ModelBenchOptions& options,
+Status run_model_tests(Engine& engine, const ModelBenchOptions& options, const RunTest& peer,
                        std::vector<ModelTest>& tests,
                        const std::function<void(int64_t tests_done)>& progress) {
   ModelBench bench(engine, options);
@@ -140,6 +140,11 @@ Status run_model_tests(Engine& engine, const ModelBenchOptions& options,
       const Expected<double> rate = bench.run(test);
       if (!rate) return rate.status();
       if (round >= 0) test.tokens_per_second.push_back(*rate);
+      if (peer) {
+        const Expected<double> peer_rate = peer(test);
+        if (!peer_rate) return peer_rate.status();
+        if (round >= 0) test.peer_tokens_per_second.push_back(*peer_rate);
+      }
       progress(++done);
     }
   }

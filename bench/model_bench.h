@@ -25,7 +25,8 @@ struct ModelTest {
   int64_t prompt_tokens = 0;
   int64_t generated_tokens = 0;
   int64_t depth = 0;
-  std::vector<double> tokens_per_second = {};  // of each repetition
+  std::vector<double> tokens_per_second = {};       // of each repetition
+  std::vector<double> peer_tokens_per_second = {};  // of the program it is compared with, if any
 
   /// As llama-bench names them: "pp512", "tg32 @ d2048".
   std::string name() const;
@@ -34,11 +35,15 @@ struct ModelTest {
 /// The tests that the options ask for. Method full keeps nothing, so its prompts have no depth.
 std::vector<ModelTest> plan_model_tests(const ModelBenchOptions& options);
 
+/// Runs a test on something else.
+using RunTest = std::function<Expected<double>(const ModelTest&)>;
+
 /// Runs all tests once for warmth and then `repetitions` times, in rounds, so that what disturbs
 /// the machine disturbs all alike. The depth of lazy, block and mepic is made of documents, that of
-/// prefix of text; both are cached before. Prompts are random and new each time. Fails with the
-/// engine's reason, or when the KV pool was too small to keep a depth cached.
-Status run_model_tests(Engine& engine, const ModelBenchOptions& options,
+/// prefix of text; both are cached before. Prompts are random and new each time. `peer`, unless
+/// empty, runs each test right after the engine. Fails with the engine's or the peer's reason, or
+/// when the KV pool was too small to keep a depth cached.
+Status run_model_tests(Engine& engine, const ModelBenchOptions& options, const RunTest& peer,
                        std::vector<ModelTest>& tests,
                        const std::function<void(int64_t tests_done)>& progress);
 

@@ -13,6 +13,7 @@
 #include "machine_facts.h"
 #include "model_bench.h"
 #include "options.h"
+#include "peer.h"
 #include "report.h"
 
 namespace anyslot::bench {
@@ -22,6 +23,7 @@ namespace {
 struct Options {
   EngineConfig engine;
   ModelBenchOptions bench;
+  std::string peer;  // a command; empty: none
   ReportPaths paths;
 };
 
@@ -37,14 +39,33 @@ Report::Facts facts_of(const Engine& engine, const Options& options) {
   facts.emplace_back("repetitions", fmt::format("{}, in rounds over all tests; mean and standard "
                                                 "deviation of a sample",
                                                 options.bench.repetitions));
+  if (!options.peer.empty()) {
+    facts.emplace_back("peer", options.peer + ", in turns; the ratio is the median of the rounds'");
+  }
   return facts;
+}
+
+/// The engine's rate over the peer's: the median over the rounds.
+nlohmann::ordered_json ratio_to_peer(const ModelTest& test) {
+  if (test.peer_tokens_per_second.empty()) return nullptr;
+  std::vector<double> ratios;
+  for (size_t i = 0; i < test.peer_tokens_per_second.size(); ++i) {
+    ratios.push_back(test.tokens_per_second[i] / test.peer_tokens_per_second[i]);
+  }
+  return cli::median(ratios);
+}
+
+nlohmann::ordered_json mean_of_peer(const ModelTest& test) {
+  if (test.peer_tokens_per_second.empty()) return nullptr;
+  return cli::mean(test.peer_tokens_per_second);
 }
 
 void add_rows(const std::vector<ModelTest>& tests, Report& report) {
   for (const ModelTest& test : tests) {
     report.add_row({test.name(), method_name(test.method), test.prompt_tokens,
                     test.generated_tokens, test.depth, cli::mean(test.tokens_per_second),
-                    cli::standard_deviation(test.tokens_per_second), test.tokens_per_second});
+                    cli::standard_deviation(test.tokens_per_second), test.tokens_per_second,
+                    mean_of_peer(test), test.peer_tokens_per_second, ratio_to_peer(test)});
   }
 }
 
@@ -53,6 +74,12 @@ Status run(const Options& options, cli::Interrupt& interrupt) {
   if (!files) return files.status();
   Expected<Engine> engine = Engine::open(options.engine);
   if (!engine) return engine.status();
+  std::unique_ptr<Peer> peer;
+  if (!options.peer.empty()) {
+    Expected<std::unique_ptr<Peer>> started = Peer::start(options.peer);
+    if (!started) return started.status();
+    peer = std::move(*started);
+  }
   Report report("model", facts_of(*engine, options),
                 {{"test", "test", 0},
                  {"method", "method", 0},
@@ -61,13 +88,18 @@ Status run(const Options& options, cli::Interrupt& interrupt) {
                  {"depth", "", 0},
                  {"tokens_per_second", ">tokens/s", 2},
                  {"standard_deviation", ">+-", 2},
-                 {"samples", "", 0}});
+                 {"samples", "", 0},
+                 {"peer_tokens_per_second", peer ? ">peer's" : "", 2},
+                 {"peer_samples", "", 0},
+                 {"over_peer", peer ? ">ratio" : "", 2}});
   if (Status status = cli::print(report.facts_text() + "\n"); !status.ok()) return status;
   std::vector<ModelTest> tests = plan_model_tests(options.bench);
   {
     cli::ProgressBar progress("measuring",
                               static_cast<int64_t>(tests.size()) * (options.bench.repetitions + 1));
-    Status status = run_model_tests(*engine, options.bench, tests,
+    RunTest run_peer;
+    if (peer) run_peer = [&peer](const ModelTest& test) { return peer->run(test); };
+    Status status = run_model_tests(*engine, options.bench, run_peer, tests,
                                     [&](int64_t done) { progress.update(done); });
     if (!status.ok()) return status;
   }
@@ -108,6 +140,12 @@ void add_model_benchmark(CLI::App& bench, cli::Action& action) {
                    "measurements of each test, after one for warmth (default: 5)")
       ->type_name("N")
       ->check(cli::at_least(1));
+  command
+      ->add_option("--peer", options->peer,
+                   "a program to compare with, run in turns: it reads a line of JSON per test, "
+                   "{\"prompt_tokens\", \"generated_tokens\", \"depth\"}, and answers with "
+                   "{\"tokens_per_second\"}")
+      ->type_name("COMMAND");
   add_report_options(*command, options->paths);
   cli::add_engine_options(*command, options->engine, cli::EngineOptionSet::kBenchmark);
   command->callback([options, &action] {
