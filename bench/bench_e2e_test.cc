@@ -73,7 +73,8 @@ TEST_F(Bench, ModelMeasuresEveryTestAndWritesThreeForms) {
                                           "full pp24", "full tg3", "full tg3 @ d40"));
   ASSERT_EQ(csv_.size(), 11);
   EXPECT_EQ(csv_[0],
-            "test,method,prompt_tokens,generated_tokens,depth,tokens_per_second,standard_deviation,"
+            "test,method,prompt_tokens,generated_tokens,depth,milliseconds,tokens_per_second,"
+            "standard_deviation,"
             "peer_tokens_per_second,over_peer");
   EXPECT_THAT(csv_[1], testing::StartsWith("pp8,lazy,8,0,0,"));
 }

@@ -66,7 +66,7 @@ class ModelBench {
     return ids;
   }
 
-  /// `depth` tokens that are the same in every call.
+  /// `depth` tokens that are the same in every call; documents stand in a new order each time.
   std::vector<Segment> context(const ModelTest& test) {
     while (static_cast<int64_t>(context_.size()) < test.depth) context_.push_back(token_(random_));
     std::vector<Segment> segments;
@@ -77,6 +77,7 @@ class ModelBench {
           segment_of(has_documents(test.method) ? SegmentKind::kDocument : SegmentKind::kText,
                      TokenIds(context_.begin() + begin, context_.begin() + end)));
     }
+    std::ranges::shuffle(segments, random_);
     return segments;
   }
 

@@ -45,6 +45,12 @@ Report::Facts facts_of(const Engine& engine, const Options& options) {
   return facts;
 }
 
+/// What the whole prompt took, so the time to its first token, or the whole answer.
+double milliseconds_of(const ModelTest& test) {
+  const int64_t tokens = test.prompt_tokens > 0 ? test.prompt_tokens : test.generated_tokens;
+  return static_cast<double>(tokens) / cli::mean(test.tokens_per_second) * 1e3;
+}
+
 /// The engine's rate over the peer's: the median over the rounds.
 nlohmann::ordered_json ratio_to_peer(const ModelTest& test) {
   if (test.peer_tokens_per_second.empty()) return nullptr;
@@ -63,7 +69,8 @@ nlohmann::ordered_json mean_of_peer(const ModelTest& test) {
 void add_rows(const std::vector<ModelTest>& tests, Report& report) {
   for (const ModelTest& test : tests) {
     report.add_row({test.name(), method_name(test.method), test.prompt_tokens,
-                    test.generated_tokens, test.depth, cli::mean(test.tokens_per_second),
+                    test.generated_tokens, test.depth, milliseconds_of(test),
+                    cli::mean(test.tokens_per_second),
                     cli::standard_deviation(test.tokens_per_second), test.tokens_per_second,
                     mean_of_peer(test), test.peer_tokens_per_second, ratio_to_peer(test)});
   }
@@ -86,6 +93,7 @@ Status run(const Options& options, cli::Interrupt& interrupt) {
                  {"prompt_tokens", "", 0},
                  {"generated_tokens", "", 0},
                  {"depth", "", 0},
+                 {"milliseconds", ">ms", 1},
                  {"tokens_per_second", ">tokens/s", 2},
                  {"standard_deviation", ">+-", 2},
                  {"samples", "", 0},
