@@ -141,6 +141,15 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
       ->check(one_of({"avx2", "avx512", "avx512_bf16"}))
       ->group(kEngineGroup);
   command
+      .add_option("--trace", config.trace_path,
+                  "write the engine's steps and their operations as a Chrome trace, for "
+                  "chrome://tracing or ui.perfetto.dev")
+      ->type_name("FILE")
+      ->check([](const std::string& path) {
+        return path == "-" ? std::string("a trace needs a file of its own") : "";
+      })
+      ->group(kEngineGroup);
+  command
       .add_flag(
           "--ignore-placement-angles", config.ignore_placement_angles,
           "a control for experiments, method lazy only: documents keep the angles of position "

@@ -53,6 +53,10 @@ struct EngineConfig {
   bool mepic_recompute_first_block = false;
   std::string
       max_isa;  // caps the CPU kernels: "avx2", "avx512", "avx512_bf16"; empty: the machine's best
+  /// A file that gets the engine's steps and their operations as a Chrome trace (JSON, for
+  /// chrome://tracing and Perfetto) while the engine runs; empty: none. It is complete when the
+  /// engine is gone.
+  std::string trace_path;
 
   /// A control for tests, never for serving: under method lazy, documents keep the angles of
   /// position 0 whatever their slot. The other methods do not read it.
