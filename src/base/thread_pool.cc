@@ -44,7 +44,7 @@ class Spinner {
 }  // namespace
 
 struct ThreadPool::Impl {
-  using Task = std::function<void(int64_t, int)>;
+  using Task = FunctionRef<void(int64_t, int)>;
 
   explicit Impl(int num_threads) {
     try {
@@ -120,7 +120,7 @@ ThreadPool::ThreadPool(int num_threads)
 
 ThreadPool::~ThreadPool() = default;
 
-void ThreadPool::parallel_for(int64_t num_tasks, const std::function<void(int64_t, int)>& task) {
+void ThreadPool::parallel_for(int64_t num_tasks, FunctionRef<void(int64_t, int)> task) {
   if (num_tasks <= 1 || num_threads_ == 1) {
     for (int64_t i = 0; i < num_tasks; ++i) task(i, 0);
     return;

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+
+#include "base/function_ref.h"
 
 namespace anyslot {
 
@@ -19,7 +20,7 @@ class ThreadPool {
 
   /// Runs task(i, worker) for every i in [0, num_tasks), tasks taken in order by whichever worker
   /// is free; returns when all are done.
-  void parallel_for(int64_t num_tasks, const std::function<void(int64_t task, int worker)>& task);
+  void parallel_for(int64_t num_tasks, FunctionRef<void(int64_t task, int worker)> task);
 
   /// Between begin_step and end_step idle workers spin for the next parallel_for instead of
   /// sleeping, so that a step wakes them once.
