@@ -113,7 +113,8 @@ CLI::Validator number_where(const std::function<bool(double)>& fits, const std::
 
 void add_machine_options(CLI::App& command, EngineConfig& config) {
   command
-      .add_option("--threads", config.num_threads, "CPU threads (default: one per physical core)")
+      .add_option("--threads", config.num_threads,
+                  "CPU threads (default: one per physical core, within the CPU quota)")
       ->type_name("N")
       ->check(at_least(1))
       ->group(kEngineGroup);

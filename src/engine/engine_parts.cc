@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "backend/tracing_backend.h"
+#include "base/cpu_count.h"
 #include "base/system_memory.h"
-#include "base/thread_pool.h"
 
 namespace anyslot::internal {
 
@@ -157,7 +157,7 @@ Expected<EngineParts> load_engine_parts(const EngineConfig& config) {
   if (Status status = check_config(config); !status.ok()) return status;
   EngineParts parts;
   parts.config = config;
-  if (config.num_threads == 0) parts.config.num_threads = num_physical_cores();
+  if (config.num_threads == 0) parts.config.num_threads = default_num_threads();
   if (!config.trace_path.empty()) {
     auto trace = TraceFile::create(config.trace_path);
     if (!trace.ok()) return trace.status();
