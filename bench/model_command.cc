@@ -81,6 +81,7 @@ Status run(const Options& options, cli::Interrupt& interrupt) {
   if (!files) return files.status();
   Expected<Engine> engine = Engine::open(options.engine);
   if (!engine) return engine.status();
+  interrupt.at_end(engine->trace_finisher());
   std::unique_ptr<Peer> peer;
   if (!options.peer.empty()) {
     Expected<std::unique_ptr<Peer>> started = Peer::start(options.peer);

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "backend/cpu/machine_rates.h"
-#include "base/thread_pool.h"
+#include "base/cpu_count.h"
 #include "cli/options.h"
 
 namespace anyslot::bench {
@@ -62,7 +62,7 @@ DType ShapeOptions::dtype() const {
 }
 
 int ShapeOptions::threads_or_default() const {
-  return num_threads == 0 ? num_physical_cores() : num_threads;
+  return num_threads == 0 ? default_num_threads() : num_threads;
 }
 
 void add_shape_options(CLI::App& command, ShapeOptions& shape) {
@@ -83,7 +83,8 @@ void add_shape_options(CLI::App& command, ShapeOptions& shape) {
           "type of weights, activations and KV: bfloat16 or float32 (default: bfloat16)")
       ->type_name("D");
   command
-      .add_option("--threads", shape.num_threads, "CPU threads (default: one per physical core)")
+      .add_option("--threads", shape.num_threads,
+                  "CPU threads (default: one per physical core, within the CPU quota)")
       ->type_name("N")
       ->check(cli::at_least(1));
 }

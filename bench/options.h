@@ -59,7 +59,7 @@ CLI::Option* add_numbers_option(CLI::App& command, const std::string& name,
 struct ShapeOptions {
   std::string config;  // a config.json
   ComputeType type = ComputeType::kBFloat16;
-  int num_threads = 0;  // 0: one per physical core
+  int num_threads = 0;  // 0: default_num_threads()
 
   DType dtype() const;
   int threads_or_default() const;

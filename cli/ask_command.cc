@@ -65,7 +65,7 @@ std::string_view cut_text(const Completion& completion, const SamplingParams& sa
              : ", answer cut at --max-tokens";
 }
 
-Status ask(AskOptions options) {
+Status ask(AskOptions options, Interrupt& interrupt) {
   Status status = separate_question(options);
   if (!status.ok()) return status;
   std::vector<Document> documents;
@@ -74,7 +74,7 @@ Status ask(AskOptions options) {
     if (!document) return document.status();
     documents.push_back(*std::move(document));
   }
-  Expected<Engine> engine = open_engine(options.engine);
+  Expected<Engine> engine = open_engine(options.engine, interrupt);
   if (!engine) return engine.status();
   Expected<std::vector<Segment>> segments = engine->render_rag(documents, options.question);
   if (!segments) return segments.status();
@@ -111,8 +111,9 @@ void add_ask_command(CLI::App& app, Action& action) {
   command->footer(
       "The answer goes to standard output as it is made; then one line on standard error tells the "
       "time to the first token and the cached tokens.");
-  command->callback(
-      [options, &action] { action = [options](Interrupt&) { return ask(*options); }; });
+  command->callback([options, &action] {
+    action = [options](Interrupt& interrupt) { return ask(*options, interrupt); };
+  });
 }
 
 }  // namespace anyslot::cli

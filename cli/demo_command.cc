@@ -68,14 +68,14 @@ std::string results_table(const std::vector<MethodResult>& results) {
   return table.text();
 }
 
-Status demo(const DemoOptions& options) {
+Status demo(const DemoOptions& options, Interrupt& interrupt) {
   Expected<BundledData> bundled = find_bundled_data();
   if (!bundled) return bundled.status();
   Expected<std::vector<InputRow>> rows = load_input_rows(bundled->questions);
   if (!rows) return rows.status();
   EngineConfig config = options.engine;
   config.model_path = bundled->model;
-  Expected<Engine> engine = open_engine(config);
+  Expected<Engine> engine = open_engine(config, interrupt);
   if (!engine) return engine.status();
 
   const DemoPlan plan = plan_demo(*rows, options.orders, options.seed);
@@ -109,8 +109,9 @@ void add_demo_command(CLI::App& app, Action& action) {
       ->type_name("S")
       ->check(is_seed());
   add_engine_options(*command, options->engine, EngineOptionSet::kMeasuring);
-  command->callback(
-      [options, &action] { action = [options](Interrupt&) { return demo(*options); }; });
+  command->callback([options, &action] {
+    action = [options](Interrupt& interrupt) { return demo(*options, interrupt); };
+  });
 }
 
 }  // namespace anyslot::cli

@@ -59,7 +59,7 @@ Finding check_bundled_model() {
 }
 
 /// Answers one bundled question, so that a machine on which the program cannot work is told here.
-Finding check_answer() {
+Finding check_answer(Interrupt& interrupt) {
   Expected<BundledData> bundled = find_bundled_data();
   if (!bundled) return {Verdict::kMissing, "no answer was tried: the bundled model is missing", ""};
   const auto failed = [](const Status& status) {
@@ -70,7 +70,7 @@ Finding check_answer() {
   EngineConfig config;
   config.model_path = bundled->model;
   config.kv_cache_bytes = int64_t{64} << 20;
-  Expected<Engine> engine = open_engine(config);
+  Expected<Engine> engine = open_engine(config, interrupt);
   if (!engine) return failed(engine.status());
   const DemoPlan plan = plan_demo({rows->front()}, 1, 1);
   Expected<std::vector<MethodResult>> results = measure_methods(*engine, plan, [](int64_t) {});
@@ -101,13 +101,13 @@ std::string finding_line(const Finding& finding) {
   return line + "\n";
 }
 
-Status doctor() {
+Status doctor(Interrupt& interrupt) {
   const MachineInfo machine = machine_info();
   Status status = print(facts_table(machine) + "\n");
   if (!status.ok()) return status;
   int num_missing = 0;
   for (const Finding& finding : {check_instruction_sets(machine), check_memory(machine),
-                                 check_bundled_model(), check_answer()}) {
+                                 check_bundled_model(), check_answer(interrupt)}) {
     if (finding.verdict == Verdict::kMissing) ++num_missing;
     status = print(finding_line(finding));
     if (!status.ok()) return status;
@@ -126,7 +126,7 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command->footer(
       "Prints the machine, instruction sets, libraries, threads and memory, then checks that the\n"
       "bundled model answers. Exit code 1 when something that is needed is missing.");
-  command->callback([&action] { action = [](Interrupt&) { return doctor(); }; });
+  command->callback([&action] { action = [](Interrupt& interrupt) { return doctor(interrupt); }; });
 }
 
 }  // namespace anyslot::cli

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <utility>
 
 namespace anyslot::cli {
 
@@ -44,6 +45,21 @@ void Interrupt::remove_temporary(const std::string& path) {
   temporaries_.erase(path);
 }
 
+void Interrupt::at_end(std::function<Status()> work) {
+  const std::lock_guard lock(mutex_);
+  at_end_.push_back(std::move(work));
+}
+
+Status Interrupt::finish() {
+  const std::lock_guard lock(mutex_);
+  Status first;
+  for (const auto& work : std::exchange(at_end_, {})) {
+    Status status = work();
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
 void Interrupt::wait_for_signal() {
   pollfd waiting[] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
   while (::poll(waiting, 2, -1) < 0) {
@@ -51,6 +67,7 @@ void Interrupt::wait_for_signal() {
   if ((waiting[0].revents & POLLIN) == 0) return;
   signalfd_siginfo info{};
   if (::read(signal_fd_, &info, sizeof info) != sizeof info) return;
+  static_cast<void>(finish());
   const std::lock_guard lock(mutex_);
   for (const std::string& path : temporaries_) ::unlink(path.c_str());
   constexpr std::string_view kMessage = "\nanyslot: interrupted\n";

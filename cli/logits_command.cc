@@ -38,7 +38,7 @@ Status write_logits(const LogitsOptions& options, Interrupt& interrupt) {
   if (!segments) return segments.status();
   Expected<OutputFile> output = OutputFile::open(options.output, interrupt);
   if (!output) return output.status();
-  Expected<Engine> engine = open_engine(options.engine);
+  Expected<Engine> engine = open_engine(options.engine, interrupt);
   if (!engine) return engine.status();
   Request request;
   request.segments = *std::move(segments);

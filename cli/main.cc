@@ -98,7 +98,9 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return report_error(error.what() + help_hint(app), kWrongCall);
   }
-  const Status status = action(interrupt);
+  Status status = action(interrupt);
+  const Status end = interrupt.finish();
+  if (status.ok()) status = end;
   return status.ok() ? 0 : report_error(status.message(), exit_code_of(status));
 }
 

@@ -29,13 +29,14 @@ Status check_control(const EngineConfig& config, Method method) {
                   method_name(method)));
 }
 
-Expected<Engine> open_engine(const EngineConfig& config) {
+Expected<Engine> open_engine(const EngineConfig& config, Interrupt& interrupt) {
   if (config.method) {
     Status status = check_control(config, *config.method);
     if (!status.ok()) return status;
   }
   Expected<Engine> engine = Engine::open(config);
   if (!engine) return engine;
+  interrupt.at_end(engine->trace_finisher());
   Status status = check_control(config, engine->model().default_method);
   if (!status.ok()) return status;
   warn_unless_block_trained(engine->model(), engine->model().default_method);

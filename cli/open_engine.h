@@ -3,12 +3,14 @@
 #include <vector>
 
 #include "anyslot/engine.h"
+#include "interrupt.h"
 
 namespace anyslot::cli {
 
 /// Opens an engine and warns on standard error when documents will be encoded alone by a model that
-/// was not trained for it. Fails as Engine::open and check_control do.
-Expected<Engine> open_engine(const EngineConfig& config);
+/// was not trained for it. Its trace is completed before the program ends. Fails as Engine::open
+/// and check_control do.
+Expected<Engine> open_engine(const EngineConfig& config, Interrupt& interrupt);
 
 /// Fails with kInvalidArgument when --ignore-placement-angles would change nothing under `method`.
 Status check_control(const EngineConfig& config, Method method);

@@ -113,7 +113,8 @@ CLI::Validator number_where(const std::function<bool(double)>& fits, const std::
 
 void add_machine_options(CLI::App& command, EngineConfig& config) {
   command
-      .add_option("--threads", config.num_threads, "CPU threads (default: one per physical core)")
+      .add_option("--threads", config.num_threads,
+                  "CPU threads (default: one per physical core, within the CPU quota)")
       ->type_name("N")
       ->check(at_least(1))
       ->group(kEngineGroup);
@@ -139,6 +140,15 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
           "that the machine has)")
       ->type_name("NAME")
       ->check(one_of({"avx2", "avx512", "avx512_bf16"}))
+      ->group(kEngineGroup);
+  command
+      .add_option("--trace", config.trace_path,
+                  "write the engine's steps and their operations as a Chrome trace, for "
+                  "chrome://tracing or ui.perfetto.dev")
+      ->type_name("FILE")
+      ->check([](const std::string& path) {
+        return path == "-" ? std::string("a trace needs a file of its own") : "";
+      })
       ->group(kEngineGroup);
   command
       .add_flag(

@@ -58,7 +58,7 @@ Status run(const RunOptions& options, Interrupt& interrupt) {
   if (!status.ok()) return status;
   Expected<OutputFile> output = OutputFile::open(options.output, interrupt);
   if (!output) return output.status();
-  Expected<Engine> engine = open_engine(options.engine);
+  Expected<Engine> engine = open_engine(options.engine, interrupt);
   if (!engine) return engine.status();
   warn_of_row_methods(*engine, *rows);
 

@@ -132,10 +132,10 @@ Status report(Findings& findings, size_t num_cases) {
                   findings.problems.size() == 1 ? "" : "s, the first", findings.problems.front()));
 }
 
-Status validate(const ValidateOptions& options) {
+Status validate(const ValidateOptions& options, Interrupt& interrupt) {
   Expected<std::vector<InputRow>> rows = load_cases(options);
   if (!rows) return rows.status();
-  Expected<Engine> engine = open_engine(options.engine);
+  Expected<Engine> engine = open_engine(options.engine, interrupt);
   if (!engine) return engine.status();
   if (!engine->model().has_rag_template) {
     return failed_precondition(
@@ -186,7 +186,7 @@ void add_validate_command(CLI::App& app, Action& action) {
       "and so must prefix and full. Exit code 1 names the pair and the case that failed.");
   command->callback([options, &action] {
     options->engine.dtype = ComputeType::kFloat32;
-    action = [options](Interrupt&) { return validate(*options); };
+    action = [options](Interrupt& interrupt) { return validate(*options, interrupt); };
   });
 }
 

@@ -44,7 +44,7 @@ struct EngineConfig {
   WeightType weights = WeightType::kComputeType;
   std::optional<Method>
       method;  // default for requests; unset: lazy if the model is block-trained, else prefix
-  int num_threads = 0;         // 0: one per physical core
+  int num_threads = 0;         // 0: one per physical core, within the CPU quota
   int64_t kv_cache_bytes = 0;  // 0: a quarter of the free memory, at most 4 GiB
   int64_t max_model_len =
       0;  // tokens of prompt and answer together; 0: what the model was trained for
@@ -53,6 +53,10 @@ struct EngineConfig {
   bool mepic_recompute_first_block = false;
   std::string
       max_isa;  // caps the CPU kernels: "avx2", "avx512", "avx512_bf16"; empty: the machine's best
+  /// A file that gets the engine's steps and their operations as a Chrome trace (JSON, for
+  /// chrome://tracing and Perfetto) while the engine runs; empty: none. It is complete when the
+  /// engine is gone.
+  std::string trace_path;
 
   /// A control for tests, never for serving: under method lazy, documents keep the angles of
   /// position 0 whatever their slot. The other methods do not read it.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,6 +92,11 @@ class Engine {
   Stats stats() const;
   /// Proves that every block is free, cached, or owned exactly as counted. For tests and debugging.
   Status check_integrity() const;
+
+  /// A function that completes the trace (EngineConfig::trace_path), if there is one; what comes
+  /// later is not traced. It may be called from any thread, before and after the engine's end, and
+  /// fails with kInternal when the file could not be written whole.
+  std::function<Status()> trace_finisher() const;
 
  private:
   friend struct EngineTestAccess;

@@ -1,13 +1,8 @@
 #include "base/thread_pool.h"
 
-#include <sched.h>
-
+#include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <fstream>
-#include <mutex>
-#include <set>
-#include <string>
+#include <chrono>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -24,27 +19,41 @@ void cpu_relax() {
 #endif
 }
 
-/// One turn of a waiting loop: pauses for some microseconds, then lets others run, since on a busy
-/// machine the thread that is waited for may need this very core.
+/// Busy waiting, for a while: pauses for some microseconds; then lets others run in between, since
+/// on a busy machine the thread that is waited for may need this very core. Others run for
+/// milliseconds at a time, so the first of them ends the wait.
 class Spinner {
  public:
-  void wait() {
-    if (++turns_ < kTurnsBeforeYield) {
+  /// False when it is time to sleep.
+  bool wait() {
+    if (turns_ < kTurnsBeforeYield) {
+      ++turns_;
       cpu_relax();
-    } else {
-      std::this_thread::yield();
+      return true;
     }
+    if (turns_++ == kTurnsBeforeYield) began_yielding_ = Clock::now();
+    std::this_thread::yield();
+    return Clock::now() - began_yielding_ < kLongest;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   static constexpr int kTurnsBeforeYield = 2000;
+  static constexpr std::chrono::microseconds kLongest{500};
+
   int turns_ = 0;
+  Clock::time_point began_yielding_;
 };
+
+/// The tasks that nobody has taken, in the lower half, and the number of the loop they belong to,
+/// so that no worker takes a task of another loop than it believes.
+constexpr uint64_t kOneLoop = uint64_t{1} << 32;
+int64_t tasks_left(uint64_t open) { return static_cast<int64_t>(open % kOneLoop); }
 
 }  // namespace
 
 struct ThreadPool::Impl {
-  using Task = std::function<void(int64_t, int)>;
+  using Task = FunctionRef<void(int64_t, int)>;
 
   explicit Impl(int num_threads) {
     try {
@@ -60,58 +69,78 @@ struct ThreadPool::Impl {
   ~Impl() { stop(); }
 
   void stop() {
-    {
-      const std::lock_guard lock(mutex);
-      stopping.store(true);
-      generation.fetch_add(1);
-    }
-    wake.notify_all();
+    stopping.store(true);
+    news.fetch_add(1);
+    news.notify_all();
     for (std::thread& thread : threads) thread.join();
   }
 
+  void open_loop(int64_t count, const Task& with) {
+    task = &with;
+    num_tasks = count;
+    unfinished.store(static_cast<int32_t>(count), std::memory_order_relaxed);
+    const uint64_t last = open.load(std::memory_order_relaxed) / kOneLoop;
+    open.store((last + 1) * kOneLoop + static_cast<uint64_t>(count), std::memory_order_release);
+    news.fetch_add(1, std::memory_order_release);
+    const auto helpers = std::min<int64_t>(count - 1, static_cast<int64_t>(threads.size()));
+    for (int64_t i = 0; i < helpers; ++i) news.notify_one();
+  }
+
+  /// Takes tasks while there are any. `task` and `num_tasks` stand still for whoever has taken one.
   void run_tasks(int worker) {
-    for (;;) {
-      const int64_t i = next_task.fetch_add(1, std::memory_order_relaxed);
-      if (i >= num_tasks) return;
-      (*task)(i, worker);
+    int32_t finished = 0;
+    uint64_t seen = open.load(std::memory_order_acquire);
+    while (tasks_left(seen) > 0) {
+      if (!open.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel,
+                                      std::memory_order_acquire)) {
+        continue;
+      }
+      (*task)(num_tasks - tasks_left(seen), worker);
+      ++finished;
+      seen = open.load(std::memory_order_acquire);
+    }
+    if (finished == 0) return;
+    if (unfinished.fetch_sub(finished, std::memory_order_acq_rel) == finished) {
+      unfinished.notify_one();
     }
   }
 
-  // Returns the first generation that differs from `seen`.
-  uint64_t await_work(uint64_t seen) {
+  void await_end_of_loop() {
     Spinner spinner;
     for (;;) {
-      const uint64_t now = generation.load(std::memory_order_acquire);
-      if (now != seen) return now;
-      if (spinning.load(std::memory_order_relaxed)) {
-        spinner.wait();
-        continue;
+      const int32_t left = unfinished.load(std::memory_order_acquire);
+      if (left == 0) return;
+      if (!spinner.wait()) unfinished.wait(left, std::memory_order_acquire);
+    }
+  }
+
+  void await_news(uint32_t seen) {
+    Spinner spinner;
+    while (news.load(std::memory_order_acquire) == seen) {
+      // Between two steps the cores are for the threads that read the answers.
+      if (!in_step.load(std::memory_order_relaxed) || !spinner.wait()) {
+        news.wait(seen, std::memory_order_acquire);
       }
-      std::unique_lock lock(mutex);
-      wake.wait(lock, [&] { return generation.load() != seen || spinning.load(); });
     }
   }
 
   void worker_loop(int worker) {
-    uint64_t seen = 0;
     for (;;) {
-      seen = await_work(seen);
+      const uint32_t seen = news.load(std::memory_order_acquire);  // before looking, to miss none
       if (stopping.load()) return;
       run_tasks(worker);
-      pending.fetch_sub(1, std::memory_order_release);
+      await_news(seen);
     }
   }
 
   std::vector<std::thread> threads;
-  std::mutex mutex;
-  std::condition_variable wake;
-  std::atomic<bool> spinning{false};
   std::atomic<bool> stopping{false};
-  std::atomic<uint64_t> generation{0};
-  std::atomic<int64_t> next_task{0};
-  std::atomic<int> pending{0};
-  int64_t num_tasks = 0;
+  std::atomic<bool> in_step{false};
+  std::atomic<uint32_t> news{0};  // changes when a worker should look around
+  std::atomic<uint64_t> open{0};
+  std::atomic<int32_t> unfinished{0};  // tasks of the loop at hand
   const Task* task = nullptr;
+  int64_t num_tasks = 0;
 };
 
 ThreadPool::ThreadPool(int num_threads)
@@ -120,56 +149,23 @@ ThreadPool::ThreadPool(int num_threads)
 
 ThreadPool::~ThreadPool() = default;
 
-void ThreadPool::parallel_for(int64_t num_tasks, const std::function<void(int64_t, int)>& task) {
+void ThreadPool::parallel_for(int64_t num_tasks, FunctionRef<void(int64_t, int)> task) {
   if (num_tasks <= 1 || num_threads_ == 1) {
     for (int64_t i = 0; i < num_tasks; ++i) task(i, 0);
     return;
   }
-  impl_->task = &task;
-  impl_->num_tasks = num_tasks;
-  impl_->next_task.store(0, std::memory_order_relaxed);
-  impl_->pending.store(num_threads_ - 1, std::memory_order_relaxed);
-  if (impl_->spinning.load(std::memory_order_relaxed)) {
-    impl_->generation.fetch_add(1, std::memory_order_release);
-  } else {
-    {
-      const std::lock_guard lock(impl_->mutex);
-      impl_->generation.fetch_add(1, std::memory_order_release);
-    }
-    impl_->wake.notify_all();
-  }
+  impl_->open_loop(num_tasks, task);
   impl_->run_tasks(0);
-  // Every worker passes through each generation, so none can still read `task` once pending is 0.
-  Spinner spinner;
-  while (impl_->pending.load(std::memory_order_acquire) != 0) spinner.wait();
+  impl_->await_end_of_loop();
 }
 
 void ThreadPool::begin_step() {
   if (num_threads_ == 1) return;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->spinning.store(true);
-  }
-  impl_->wake.notify_all();
+  impl_->in_step.store(true);
+  impl_->news.fetch_add(1, std::memory_order_release);
+  impl_->news.notify_all();
 }
 
-void ThreadPool::end_step() { impl_->spinning.store(false); }
-
-int num_physical_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-  std::set<std::string> cores;  // one sibling list per physical core
-  int num_cpus = 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    ++num_cpus;
-    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                       "/topology/thread_siblings_list");
-    std::string siblings;
-    if (std::getline(file, siblings)) cores.insert(siblings);
-  }
-  return cores.empty() ? (num_cpus > 0 ? num_cpus : 1) : static_cast<int>(cores.size());
-}
+void ThreadPool::end_step() { impl_->in_step.store(false); }
 
 }  // namespace anyslot

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+
+#include "base/function_ref.h"
 
 namespace anyslot {
 
-/// A fixed team of threads, the caller being worker 0. One caller at a time.
+/// A fixed team of threads, the caller being worker 0. One caller at a time. It never waits for a
+/// thread that has not begun a task, so that a busy machine, which keeps threads from running,
+/// costs the help of these threads only.
 class ThreadPool {
  public:
   /// Throws std::system_error when the system gives too few threads.
@@ -17,12 +20,14 @@ class ThreadPool {
 
   int num_threads() const { return num_threads_; }
 
-  /// Runs task(i, worker) for every i in [0, num_tasks), tasks taken in order by whichever worker
-  /// is free; returns when all are done.
-  void parallel_for(int64_t num_tasks, const std::function<void(int64_t task, int worker)>& task);
+  /// Runs task(i, worker) for every i in [0, num_tasks), below 2^31, tasks taken in order by
+  /// whichever worker is free; returns when all are done. Wakes no more threads than there are
+  /// tasks for.
+  void parallel_for(int64_t num_tasks, FunctionRef<void(int64_t task, int worker)> task);
 
-  /// Between begin_step and end_step idle workers spin for the next parallel_for instead of
-  /// sleeping, so that a step wakes them once.
+  /// Wakes the workers. From here to end_step they wait busily for the next parallel_for, so that a
+  /// step wakes them once; but not for longer than a few hundred microseconds, and not while others
+  /// want their cores.
   void begin_step();
   void end_step();
 
@@ -31,8 +36,5 @@ class ThreadPool {
   int num_threads_;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Physical cores that this process may run on.
-int num_physical_cores();
 
 }  // namespace anyslot

@@ -11,8 +11,8 @@
 
 #include "backend/cpu/cpu_features.h"
 #include "backend/ops.h"
+#include "base/cpu_count.h"
 #include "base/system_memory.h"
-#include "base/thread_pool.h"
 
 namespace anyslot {
 
@@ -29,7 +29,7 @@ std::string instruction_sets() {
 
 std::string kernels_in_use() {
   BackendOptions options;
-  options.num_threads = num_physical_cores();
+  options.num_threads = default_num_threads();
   const auto backend = create_cpu_backend(options);
   return backend.ok() ? (*backend)->description() : backend.status().message();
 }
@@ -53,7 +53,7 @@ std::vector<std::pair<std::string, std::string>> build_info() {
       {"compiler", fmt::format("{} {}", ANYSLOT_COMPILER, __VERSION__)},
       {"instruction sets", instruction_sets()},
       {"kernels", kernels_in_use()},
-      {"threads", fmt::format("{}", num_physical_cores())},
+      {"threads", fmt::format("{}", default_num_threads())},
       {"memory", gibibytes(memory)},
       {"memory available", gibibytes(available_memory_bytes())},
       {"oneDNN", fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch)},

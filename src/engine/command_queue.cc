@@ -9,6 +9,7 @@ bool CommandQueue::push(Command command) {
     const std::lock_guard lock(mutex_);
     if (closed_) return false;
     commands_.push_back(std::move(command));
+    has_commands_ = true;
   }
   ready_.notify_one();
   return true;
@@ -22,14 +23,13 @@ void CommandQueue::close() {
   ready_.notify_one();
 }
 
-bool CommandQueue::closed() const {
-  const std::lock_guard lock(mutex_);
-  return closed_;
-}
+bool CommandQueue::closed() const { return closed_; }
 
 std::vector<Command> CommandQueue::take(bool wait) {
+  if (!wait && !has_commands_) return {};
   std::unique_lock lock(mutex_);
   if (wait) ready_.wait(lock, [this] { return closed_ || !commands_.empty(); });
+  has_commands_ = false;
   return std::exchange(commands_, {});
 }
 

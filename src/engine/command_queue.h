@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -38,14 +39,16 @@ class CommandQueue {
   void close();
   bool closed() const;
 
-  /// Everything that has come; waits for something first if `wait`.
+  /// Everything that has come; waits for something first if `wait`. Without it, takes no lock when
+  /// nothing has come.
   std::vector<Command> take(bool wait);
 
  private:
   mutable std::mutex mutex_;
   std::condition_variable ready_;
   std::vector<Command> commands_;
-  bool closed_ = false;
+  std::atomic<bool> has_commands_ = false;  // so that a step in which none came takes no lock
+  std::atomic<bool> closed_ = false;
 };
 
 }  // namespace anyslot::internal

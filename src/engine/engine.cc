@@ -86,4 +86,8 @@ Status Engine::check_integrity() const {
   return status;
 }
 
+std::function<Status()> Engine::trace_finisher() const {
+  return [trace = core_->parts().trace] { return trace == nullptr ? Status() : trace->finish(); };
+}
+
 }  // namespace anyslot

@@ -23,6 +23,7 @@ EngineCore::EngineCore(EngineParts parts)
 EngineCore::~EngineCore() {
   commands_->close();
   thread_.join();
+  if (parts_.trace != nullptr) static_cast<void>(parts_.trace->finish());
 }
 
 Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request) {

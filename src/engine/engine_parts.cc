@@ -7,8 +7,9 @@
 #include <system_error>
 #include <utility>
 
+#include "backend/tracing_backend.h"
+#include "base/cpu_count.h"
 #include "base/system_memory.h"
-#include "base/thread_pool.h"
 
 namespace anyslot::internal {
 
@@ -156,10 +157,18 @@ Expected<EngineParts> load_engine_parts(const EngineConfig& config) {
   if (Status status = check_config(config); !status.ok()) return status;
   EngineParts parts;
   parts.config = config;
-  if (config.num_threads == 0) parts.config.num_threads = num_physical_cores();
+  if (config.num_threads == 0) parts.config.num_threads = default_num_threads();
+  if (!config.trace_path.empty()) {
+    auto trace = TraceFile::create(config.trace_path);
+    if (!trace.ok()) return trace.status();
+    parts.trace = std::move(*trace);
+  }
   auto backend = create_backend(parts.config);
   if (!backend.ok()) return backend.status();
   parts.backend = std::move(*backend);
+  if (parts.trace != nullptr) {
+    parts.backend = create_tracing_backend(std::move(parts.backend), parts.trace);
+  }
   auto decoder = load_decoder(parts.config, *parts.backend);
   if (!decoder.ok()) return decoder.status();
   parts.decoder = std::move(*decoder);

@@ -7,6 +7,7 @@
 #include "anyslot/config.h"
 #include "anyslot/engine.h"
 #include "backend/ops.h"
+#include "base/trace_file.h"
 #include "kv/keys.h"
 #include "model/decoder.h"
 #include "text/rag_template.h"
@@ -23,6 +24,7 @@ struct EngineParts {
   std::optional<RagTemplate> rag_template;
   std::vector<int32_t> stop_token_ids;  // the model's and the template's
   KeyDomain key_domain;
+  std::shared_ptr<TraceFile> trace;  // null: nothing is traced
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Decoder> decoder;
   std::unique_ptr<KvStorage> storage;

@@ -100,6 +100,18 @@ Status check_length(const Sequence& sequence, const EngineParts& parts) {
   return {};
 }
 
+/// Takes the memory that the answer's tokens need here, not on the engine's thread between steps.
+void reserve_answer(Sequence& sequence) {
+  SequenceSpan& span = sequence.last_span();
+  const int64_t max_tokens = sequence.sampling.max_tokens;
+  const auto max_blocks = static_cast<size_t>(blocks_for(span.num_tokens() + max_tokens));
+  sequence.tokens.reserve(static_cast<size_t>(sequence.num_prompt_tokens + max_tokens));
+  span.blocks.reserve(max_blocks);
+  if (!span.indexed) return;
+  span.text_entries.reserve(max_blocks);
+  span.block_keys.reserve(max_blocks);
+}
+
 }  // namespace
 
 Expected<std::unique_ptr<Sequence>> prepare_request(const Request& request,
@@ -121,6 +133,7 @@ Expected<std::unique_ptr<Sequence>> prepare_request(const Request& request,
                                   request.sampling.stop_token_ids.begin(),
                                   request.sampling.stop_token_ids.end());
   if (Status status = check_length(*sequence, parts); !status.ok()) return status;
+  reserve_answer(*sequence);
   return sequence;
 }
 

@@ -21,6 +21,7 @@ SchedulerConfig scheduler_config(const EngineConfig& config) {
 
 StepLoop::StepLoop(EngineParts& parts, std::shared_ptr<CommandQueue> commands)
     : parts_(parts),
+      trace_(parts.trace.get()),
       commands_(std::move(commands)),
       cache_(parts.storage->shape().num_blocks),
       scheduler_(scheduler_config(parts.config), cache_) {
@@ -30,12 +31,19 @@ StepLoop::StepLoop(EngineParts& parts, std::shared_ptr<CommandQueue> commands)
 void StepLoop::run() {
   while (!commands_->closed()) {
     const bool idle = scheduler_.num_running() + scheduler_.num_waiting() == 0;
-    try {
-      take_commands(idle);
-      if (scheduler_.plan_step(plan_)) run_step();
-    } catch (const std::exception& error) {
-      fail_all(std::string("the engine failed in a step: ") + error.what());
-    }
+    if (trace_ != nullptr) trace_->flush(idle ? 0 : TraceFile::kMaxPending / 2);
+    guarded([&] { take_commands(idle); });
+    TraceSpan span(trace_, "step");
+    guarded([&] {
+      if (!plan_step()) return span.drop();
+      span.set({{"step", totals_.steps_total},
+                {"rows", static_cast<int64_t>(plan_.rows.size())},
+                {"sequences", static_cast<int64_t>(plan_.sequences.size())},
+                {"placements", static_cast<int64_t>(plan_.placements.size())},
+                {"copies", static_cast<int64_t>(plan_.copies.size())},
+                {"kv_tokens_read", plan_.kv_tokens_read}});
+      run_step();
+    });
     send();
   }
   take_commands(false);
@@ -43,6 +51,15 @@ void StepLoop::run() {
     finish(sequence->id, FinishReason::kCancelled, {});
   }
   send();
+}
+
+template <typename Work>
+void StepLoop::guarded(const Work& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    fail_all(std::string("the engine failed in a step: ") + error.what());
+  }
 }
 
 void StepLoop::take_commands(bool wait) {
@@ -70,9 +87,20 @@ void StepLoop::handle(CancelCommand& command) {
 
 void StepLoop::handle(CallCommand& command) { command.call(); }
 
+bool StepLoop::plan_step() {
+  TraceSpan span(trace_, "schedule");
+  const bool planned = scheduler_.plan_step(plan_);
+  if (!planned) span.drop();
+  return planned;
+}
+
+Status StepLoop::forward() {
+  const TraceSpan span(trace_, "forward");
+  return parts_.decoder->forward(plan_, *parts_.storage, logits_);
+}
+
 void StepLoop::run_step() {
-  const Status status = parts_.decoder->forward(plan_, *parts_.storage, logits_);
-  if (!status.ok()) {
+  if (const Status status = forward(); !status.ok()) {
     fail_all(status.message());
     return;
   }
@@ -83,11 +111,16 @@ void StepLoop::run_step() {
   for (const Row& row : plan_.rows) {
     if (row.sample) sample_positions_.push_back(row.position);
   }
-  scheduler_.commit_step();
+  {
+    const TraceSpan span(trace_, "commit");
+    scheduler_.commit_step();
+  }
   handle_samples();
 }
 
 void StepLoop::handle_samples() {
+  const TraceSpan span(trace_, "sample",
+                       {{"rows", static_cast<int64_t>(sample_positions_.size())}});
   const auto vocab = static_cast<size_t>(parts_.model.vocab_size);
   size_t sample = 0;
   for (const SampleTarget& target : scheduler_.sample_targets()) {
@@ -171,6 +204,8 @@ void StepLoop::fail_all(const std::string& message) {
 }
 
 void StepLoop::send() {
+  TraceSpan span(trace_, "deliver", {{"events", static_cast<int64_t>(outbox_.size())}});
+  if (outbox_.empty()) span.drop();
   publish_stats();
   for (auto& [stream, event] : outbox_) stream->push(std::move(event));
   outbox_.clear();

@@ -44,10 +44,15 @@ class StepLoop {
   };
   using Outbox = std::vector<std::pair<std::shared_ptr<StreamState>, Event>>;
 
+  /// Fails all requests when `work` throws.
+  template <typename Work>
+  void guarded(const Work& work);
   void take_commands(bool wait);
   void handle(SubmitCommand& command);
   void handle(CancelCommand& command);
   void handle(CallCommand& command);
+  bool plan_step();
+  Status forward();
   void run_step();
   void handle_samples();
   void keep_prompt_logits(Client& client, const SampleTarget& target, size_t first_sample);
@@ -59,6 +64,7 @@ class StepLoop {
   void publish_stats();
 
   EngineParts& parts_;
+  TraceFile* trace_;  // null: none
   std::shared_ptr<CommandQueue> commands_;
   KvCache cache_;
   Scheduler scheduler_;

@@ -29,6 +29,14 @@ std::vector<BlockId> BlockPool::allocate(int64_t count) {
   return blocks;
 }
 
+BlockId BlockPool::allocate_one() {
+  if (free_.empty()) throw std::logic_error("allocating a block of none that are free");
+  const BlockId block = free_.back();
+  free_.pop_back();
+  is_free_[static_cast<size_t>(block)] = false;
+  return block;
+}
+
 void BlockPool::free(std::span<const BlockId> blocks) {
   for (size_t i = 0; i < blocks.size(); ++i) {
     if (contains(blocks[i]) && !is_free(blocks[i])) {

@@ -30,6 +30,11 @@ TEST(BlockPool, TakesFreedBlocksBack) {
   EXPECT_EQ(pool.num_free(), 4);
   for (const BlockId block : run) EXPECT_TRUE(pool.is_free(block));
   EXPECT_EQ(pool.allocate(3), run) << "a run that is handed out again keeps its order";
+  pool.free(run);
+  for (const BlockId block : run) {
+    EXPECT_EQ(pool.allocate_one(), block) << "one by one as well";
+    EXPECT_FALSE(pool.is_free(block));
+  }
 }
 
 TEST(BlockPool, RefusesMoreThanIsFree) {
@@ -38,6 +43,8 @@ TEST(BlockPool, RefusesMoreThanIsFree) {
   EXPECT_THROW(pool.allocate(3), std::logic_error);
   EXPECT_THROW(pool.allocate(-1), std::logic_error);
   EXPECT_EQ(pool.num_free(), 2);
+  pool.allocate(2);
+  EXPECT_THROW(pool.allocate_one(), std::logic_error);
   EXPECT_THROW(BlockPool(-1), std::logic_error);
 }
 

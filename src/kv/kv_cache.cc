@@ -119,6 +119,14 @@ std::optional<std::vector<BlockId>> KvCache::allocate_private(int64_t count) {
   return blocks;
 }
 
+std::optional<BlockId> KvCache::allocate_private_block() {
+  if (!make_room(1)) return std::nullopt;
+  const BlockId block = pool_.allocate_one();
+  is_private_[static_cast<size_t>(block)] = true;
+  ++private_blocks_;
+  return block;
+}
+
 void KvCache::free_private(std::span<const BlockId> blocks) {
   for (const BlockId block : blocks) {
     require(pool_.contains(block) && is_private_[static_cast<size_t>(block)],

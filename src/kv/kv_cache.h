@@ -100,6 +100,8 @@ class KvCache {
   /// `count` private blocks, evicting as needed; nullopt when too few are available (nothing is
   /// evicted then).
   std::optional<std::vector<BlockId>> allocate_private(int64_t count);
+  /// The same for one block, without a list that would take memory in a step.
+  std::optional<BlockId> allocate_private_block();
   void free_private(std::span<const BlockId> blocks);
   /// Turns a private block into a ready text entry with one ref; nullptr (nothing changed) when the
   /// digest is known already.

@@ -177,6 +177,19 @@ TEST_F(KvCacheTest, JoiningAnEncodingCountsAsAUse) {
   EXPECT_NE(cache_.find(key(0)), nullptr);
 }
 
+TEST_F(KvCacheTest, HandsOutSinglePrivateBlocks) {
+  allocate(14);
+  add_document(1, 5);
+  for (int i = 0; i < 6; ++i) {
+    const auto block = cache_.allocate_private_block();
+    ASSERT_TRUE(block.has_value());
+    owned_.push_back(*block);
+    check();
+  }
+  EXPECT_EQ(cache_.find(key(1)), nullptr) << "it had to make room";
+  EXPECT_FALSE(cache_.allocate_private_block().has_value());
+}
+
 TEST_F(KvCacheTest, PinsSpareFromEviction) {
   add_document(1, 5);
   CacheEntry& entry = *cache_.find(key(1));

@@ -69,7 +69,8 @@ void acquire_cached(Sequence& sequence, KvCache& cache) {
       if (span.entry != nullptr) cache.acquire(*span.entry, counts && seen.insert(span.key).second);
       continue;
     }
-    span.text_entries = find_cached_text(sequence, span, cache);
+    const std::vector<CacheEntry*> found = find_cached_text(sequence, span, cache);
+    span.text_entries.assign(found.begin(), found.end());  // into the memory reserved for them
     for (CacheEntry* entry : span.text_entries) {
       cache.acquire(*entry, counts);
       span.blocks.push_back(entry->blocks.front());

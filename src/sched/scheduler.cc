@@ -42,8 +42,8 @@ void Scheduler::preempt(SequenceList::iterator victim) {
 bool Scheduler::grow(Sequence& sequence) {
   SequenceSpan& span = sequence.last_span();
   while (static_cast<int64_t>(span.blocks.size()) < blocks_for(span.num_tokens())) {
-    if (const auto block = cache_.allocate_private(1)) {
-      span.blocks.push_back(block->front());
+    if (const auto block = cache_.allocate_private_block()) {
+      span.blocks.push_back(*block);
       continue;
     }
     const auto newest = std::prev(running_.end());

@@ -1,7 +1,6 @@
 #include "sched/step_builder.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace anyslot {
@@ -162,15 +161,7 @@ void StepBuilder::add_decode(Sequence& sequence) {
 }
 
 void StepBuilder::finish() {
-  // One reading per span: the blocks' address names it, since sharers refer to the cache entry's
-  // own list. Raw keys are turned to one start at a time, so equal starts alone share a reading.
-  struct Reading {
-    const BlockId* blocks;
-    int64_t begin;
-    int64_t start;
-    auto operator<=>(const Reading&) const = default;
-  };
-  std::map<Reading, int64_t> lengths;
+  readings_.clear();
   for (const SequencePlan& sequence : plan_->sequences) {
     const int64_t last = plan_->rows[static_cast<size_t>(sequence.row_end) - 1].position;
     for (int32_t i = sequence.placement_begin; i < sequence.placement_end; ++i) {
@@ -178,13 +169,15 @@ void StepBuilder::finish() {
       const int64_t visible = std::min(placement.end, last - placement.start + 1) - placement.begin;
       if (visible <= 0) continue;
       const bool raw = placement.span.key_form == KeyForm::kRaw;
-      const Reading reading{placement.span.blocks.data(), placement.begin,
-                            raw ? placement.start : 0};
-      int64_t& length = lengths[reading];
-      length = std::max(length, visible);
+      readings_.push_back(
+          {placement.span.blocks.data(), placement.begin, raw ? placement.start : 0, visible});
     }
   }
-  for (const auto& [reading, length] : lengths) plan_->kv_tokens_read += length;
+  std::ranges::sort(readings_);
+  for (size_t i = 0; i < readings_.size(); ++i) {  // the longest of equal ones is the last
+    const bool is_longest = i + 1 == readings_.size() || !readings_[i].is_same_as(readings_[i + 1]);
+    if (is_longest) plan_->kv_tokens_read += readings_[i].length;
+  }
 }
 
 }  // namespace anyslot

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -39,6 +40,21 @@ class StepBuilder {
   const std::vector<SampleTarget>& sample_targets() const { return sample_targets_; }
 
  private:
+  /// Tokens that attention reads once, whoever asks for them: the address of the blocks names a
+  /// span, since sharers refer to the cache entry's own list. Raw keys are turned to one start at a
+  /// time, so equal starts alone share a reading.
+  struct Reading {
+    const BlockId* blocks;
+    int64_t begin;
+    int64_t start;
+    int64_t length;
+
+    auto operator<=>(const Reading&) const = default;
+    bool is_same_as(const Reading& other) const {
+      return blocks == other.blocks && begin == other.begin && start == other.start;
+    }
+  };
+
   void add_encode_rows(CacheEntry& entry, EncodeJob& job);
   bool reach_span(SequenceSpan& span, const EncodeJobs& jobs);
   void add_own_rows(Sequence& sequence, SequenceSpan& span, SampleTarget& target);
@@ -52,6 +68,7 @@ class StepBuilder {
   int64_t budget_ = 0;
   StepPlan* plan_ = nullptr;
   std::vector<SampleTarget> sample_targets_;
+  std::vector<Reading> readings_;  // kept between steps for its memory
 };
 
 }  // namespace anyslot

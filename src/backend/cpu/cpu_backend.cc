@@ -167,6 +167,7 @@ AttentionPlanOptions CpuBackend::plan_options() const {
 }
 
 Status CpuBackend::begin_step(const StepPlan& plan, std::span<const int64_t> windows) {
+  threads_.begin_step();  // they wake while the work is planned
   step_ = &plan;
   all_rows_.clear();
   sampled_rows_.clear();
@@ -185,7 +186,6 @@ Status CpuBackend::begin_step(const StepPlan& plan, std::span<const int64_t> win
       planner_.plan(plan, sampled_rows_, windows[w], plan_options(), plans.sampled);
     }
   }
-  threads_.begin_step();
   return {};
 }
 

@@ -1,0 +1,119 @@
+#include "backend/tracing_backend.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace anyslot {
+
+namespace {
+
+class TracingBackend : public Backend {
+ public:
+  TracingBackend(std::unique_ptr<Backend> inner, std::shared_ptr<TraceFile> trace)
+      : inner_(std::move(inner)), trace_(std::move(trace)) {}
+
+  std::string_view name() const override { return inner_->name(); }
+  std::string description() const override { return inner_->description(); }
+  DType activation_dtype() const override { return inner_->activation_dtype(); }
+
+  Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) override {
+    return inner_->allocate(bytes);
+  }
+  Expected<std::unique_ptr<LinearWeight>> load_linear(std::span<const TensorView> parts) override {
+    return inner_->load_linear(parts);
+  }
+  Expected<std::unique_ptr<KvStorage>> create_kv_storage(const KvShape& shape) override {
+    return inner_->create_kv_storage(shape);
+  }
+
+  Status begin_step(const StepPlan& plan, std::span<const int64_t> windows) override {
+    num_rows_ = static_cast<int64_t>(plan.rows.size());
+    num_sampled_ = std::ranges::count_if(plan.rows, [](const Row& row) { return row.sample; });
+    kv_tokens_ = plan.kv_tokens_read;
+    const TraceSpan span(trace_.get(), "begin_step",
+                         {{"rows", num_rows_},
+                          {"placements", static_cast<int64_t>(plan.placements.size())},
+                          {"windows", static_cast<int64_t>(windows.size())}});
+    return inner_->begin_step(plan, windows);
+  }
+  Status end_step() override {
+    const TraceSpan span(trace_.get(), "end_step");
+    return inner_->end_step();
+  }
+
+  Status copy_blocks(KvStorage& storage, std::span<const BlockCopy> copies,
+                     std::span<const RopeTable* const> rope) override {
+    const TraceSpan span(
+        trace_.get(), "copy_blocks",
+        {{"blocks", static_cast<int64_t>(copies.size())}, {"layers", storage.shape().num_layers}});
+    return inner_->copy_blocks(storage, copies, rope);
+  }
+  Status embed(const TensorView& table, const TensorView& out) override {
+    const TraceSpan span(trace_.get(), "embed", {{"rows", out.rows}, {"cols", out.cols}});
+    return inner_->embed(table, out);
+  }
+  Status rms_norm(const TensorView& x, const float* weight, float epsilon,
+                  const TensorView& out) override {
+    const TraceSpan span(trace_.get(), "rms_norm", {{"rows", x.rows}, {"cols", x.cols}});
+    return inner_->rms_norm(x, weight, epsilon, out);
+  }
+  Status linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
+                bool accumulate) override {
+    const TraceSpan span(trace_.get(), "linear",
+                         {{"rows", x.rows},
+                          {"in_features", weight.in_features()},
+                          {"out_features", weight.out_features()},
+                          {"accumulate", accumulate ? 1 : 0}});
+    return inner_->linear(weight, x, out, accumulate);
+  }
+  Status write_kv(KvStorage& storage, int layer, const AttentionSpec& spec, const TensorView& k,
+                  const TensorView& v) override {
+    const TraceSpan span(trace_.get(), "write_kv",
+                         {{"layer", layer}, {"rows", k.rows}, {"kv_heads", spec.num_kv_heads}});
+    return inner_->write_kv(storage, layer, spec, k, v);
+  }
+  Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec, RowSet rows,
+                   const TensorView& q, const TensorView& out) override {
+    TraceSpan span(trace_.get(), "attention",
+                   {{"layer", layer},
+                    {"rows", q.rows},
+                    {"heads", spec.num_heads},
+                    {"window", spec.window},
+                    {"kv_tokens", kv_tokens_}});
+    // What the sampled rows alone read is not counted anywhere.
+    if (rows == RowSet::kSampled && num_sampled_ != num_rows_) {
+      span.set(
+          {{"layer", layer}, {"rows", q.rows}, {"heads", spec.num_heads}, {"window", spec.window}});
+    }
+    return inner_->attention(storage, layer, spec, rows, q, out);
+  }
+  Status gated_silu(const TensorView& gate_up, const TensorView& out) override {
+    const TraceSpan span(trace_.get(), "gated_silu", {{"rows", out.rows}, {"cols", out.cols}});
+    return inner_->gated_silu(gate_up, out);
+  }
+  Status gather_sampled(const TensorView& x, const TensorView& out) override {
+    const TraceSpan span(trace_.get(), "gather_sampled", {{"rows", out.rows}, {"cols", out.cols}});
+    return inner_->gather_sampled(x, out);
+  }
+  Status download(const TensorView& x, std::span<float> out) override {
+    const TraceSpan span(trace_.get(), "download", {{"rows", x.rows}, {"cols", x.cols}});
+    return inner_->download(x, out);
+  }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  std::shared_ptr<TraceFile> trace_;
+  // Of the step at hand.
+  int64_t num_rows_ = 0;
+  int64_t num_sampled_ = 0;
+  int64_t kv_tokens_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> create_tracing_backend(std::unique_ptr<Backend> inner,
+                                                std::shared_ptr<TraceFile> trace) {
+  return std::make_unique<TracingBackend>(std::move(inner), std::move(trace));
+}
+
+}  // namespace anyslot

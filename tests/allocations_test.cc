@@ -1,0 +1,141 @@
+// What takes memory in steps of a kind that has been seen before.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "allocation_counter.h"
+#include "model/test_decoder.h"
+#include "support/engine_support.h"
+
+namespace anyslot {
+namespace {
+
+using testing_support::AllocationCounter;
+
+/// oneDNN builds a table of the arguments on every call of dnnl_primitive_execute, for which it
+/// takes memory a few times. Its interface has no way around that, so its calls are not ours.
+constexpr const char* kOneDnn = "libdnnl";
+
+std::vector<int32_t> some_tokens(int64_t count) {
+  std::vector<int32_t> ids;
+  for (int64_t i = 0; i < count; ++i) ids.push_back(static_cast<int32_t>(i * 37 % 1000 + 5));
+  return ids;
+}
+
+TEST(AllocationCounter, CountsEveryWayToTakeMemory) {
+  void* volatile memory = nullptr;  // or the compiler would leave the pairs out
+  const AllocationCounter counter(kOneDnn);
+  memory = std::malloc(8);
+  std::free(memory);
+  EXPECT_EQ(counter.count(), 1);
+  int* volatile number = new int(1);
+  delete number;
+  EXPECT_EQ(counter.count(), 2);
+  memory = std::aligned_alloc(64, 64);
+  std::free(memory);
+  EXPECT_EQ(counter.count(), 3);
+  std::thread([&memory] {
+    memory = std::calloc(1, 8);
+    std::free(memory);
+  }).join();
+  EXPECT_GE(counter.count(), 5) << "the thread's state and what it asked for";
+  EXPECT_EQ(counter.library_count(), 0);
+}
+
+class ForwardAllocations : public testing::TestWithParam<DType> {
+ protected:
+  /// Calls for memory in a third pass of the same step.
+  int64_t count(const StepPlan& plan) {
+    std::vector<float> logits;
+    const auto forward = [&] {
+      const Status status = model_.decoder->forward(plan, *model_.kv, logits);
+      EXPECT_TRUE(status.ok()) << status.message();
+    };
+    forward();
+    forward();
+    const AllocationCounter counter(kOneDnn);
+    forward();
+    return counter.count();
+  }
+
+  TestModel model_{"cpu", GetParam(), ANYSLOT_MODEL_DIR};
+};
+
+TEST_P(ForwardAllocations, NoneInADecodeStep) {
+  StepPlan plan;
+  std::vector<TestSpan> spans;
+  for (const int64_t length : {5, 40, 600}) {
+    spans.push_back(model_.blocks.span(some_tokens(length)));
+  }
+  for (const TestSpan& span : spans) {
+    add_sequence(plan, span, 0, span.size() - 1, span.size(), {}, sample_all);
+  }
+  EXPECT_EQ(count(plan), 0);
+}
+
+TEST_P(ForwardAllocations, NoneInAPrefillStep) {
+  StepPlan plan;
+  const TestSpan document = model_.blocks.span(some_tokens(100));
+  const TestSpan raw = model_.blocks.span(some_tokens(50), 0, KeyForm::kRaw);
+  const TestSpan text = model_.blocks.span(some_tokens(300));
+  const auto is_last = [](int64_t i) { return i == 299; };
+  add_sequence(plan, document, 0, 0, 100, {}, sample_none);
+  add_sequence(plan, raw, 0, 0, 50, {}, sample_none);
+  add_sequence(plan, text, 150, 0, 300,
+               {placement_of(document, 0, 100), placement_of(raw, 100, 50)}, is_last);
+  EXPECT_EQ(count(plan), 0);
+}
+
+TEST_P(ForwardAllocations, NoneInCopiesOfBlocks) {
+  StepPlan plan;
+  const TestSpan document = model_.blocks.span(some_tokens(100));
+  const TestSpan copy = model_.blocks.span(some_tokens(100));
+  for (size_t i = 0; i < document.blocks.size(); ++i) {
+    plan.copies.push_back({document.blocks[i], copy.blocks[i], kBlockSize, 77});
+  }
+  EXPECT_EQ(count(plan), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, ForwardAllocations,
+                         testing::Values(DType::kBFloat16, DType::kFloat32),
+                         [](const auto& dtype) { return std::string(dtype_name(dtype.param)); });
+
+/// Calls for memory from the request's submission until its last token, none of which is read.
+int64_t count_answer(Engine& engine, int max_tokens) {
+  Request request;
+  request.segments = {testing_support::document_segment(some_tokens(100)),
+                      testing_support::text_segment(some_tokens(21))};
+  request.sampling.max_tokens = max_tokens;
+  request.sampling.ignore_eos = true;
+  const int64_t tokens_before = engine.stats().generated_tokens_total;
+  const AllocationCounter counter(kOneDnn);
+  Stream stream = testing_support::submit(engine, request);
+  while (engine.stats().generated_tokens_total < tokens_before + max_tokens) {
+    std::this_thread::yield();
+  }
+  const int64_t count = counter.count();
+  EXPECT_EQ(testing_support::wait_for(stream).usage.completion_tokens, max_tokens);
+  return count;
+}
+
+// What is left is for the user: an event per token with its list of token ids, in the queue of a
+// stream that nobody reads meanwhile. And for the cache: an entry, with its key, per full block.
+TEST(EngineAllocations, OfADecodeStepAreItsEvents) {
+  EngineConfig config;
+  config.model_path = ANYSLOT_MODEL_DIR;
+  Engine engine = testing_support::open_engine(config);
+  constexpr int kShort = 9;
+  constexpr int kTokens = 160;
+  for (const int tokens : {kShort + kTokens, kShort}) count_answer(engine, tokens);
+  const int64_t least = count_answer(engine, kShort);
+  const int64_t count = count_answer(engine, kShort + kTokens) - least;
+  RecordProperty("per_token", std::to_string(static_cast<double>(count) / kTokens));
+  EXPECT_LE(count, 2 * kTokens);
+}
+
+}  // namespace
+}  // namespace anyslot
