@@ -39,10 +39,10 @@ std::vector<ModelTest> plan_model_tests(const ModelBenchOptions& options);
 using RunTest = std::function<Expected<double>(const ModelTest&)>;
 
 /// Runs all tests once for warmth and then `repetitions` times, in rounds, so that what disturbs
-/// the machine disturbs all alike. The depth of lazy, block and mepic is made of documents, in a new
-/// order each time, that of prefix of text; both are cached before. Prompts are random and new each time. `peer`, unless
-/// empty, runs each test right after the engine. Fails with the engine's or the peer's reason, or
-/// when the KV pool was too small to keep a depth cached.
+/// the machine disturbs all alike. The depth of lazy, block and mepic is made of documents, in a
+/// new order each time, that of prefix of text; both are cached before. Prompts are random and new
+/// each time. `peer`, unless empty, runs each test right after the engine. Fails with the engine's
+/// or the peer's reason, or when the KV pool was too small to keep a depth cached.
 Status run_model_tests(Engine& engine, const ModelBenchOptions& options, const RunTest& peer,
                        std::vector<ModelTest>& tests,
                        const std::function<void(int64_t tests_done)>& progress);
