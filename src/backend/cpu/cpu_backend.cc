@@ -156,13 +156,14 @@ Expected<std::unique_ptr<KvStorage>> CpuBackend::create_kv_storage(const KvShape
   return std::unique_ptr<KvStorage>(std::move(*storage));
 }
 
-/// A task is a work item for one kv head; a few tasks per thread even out what they cost.
+/// A few tasks per thread even out what they cost.
 AttentionPlanOptions CpuBackend::plan_options() const {
   constexpr int kTasksOfThread = 4;
   AttentionPlanOptions options;
   options.tile_rows = 16;
+  const int tasks_of_item = AttentionRunner::tasks_of_item(num_kv_heads_);
   options.target_items =
-      (kTasksOfThread * threads_.num_threads() + num_kv_heads_ - 1) / num_kv_heads_;
+      (kTasksOfThread * threads_.num_threads() + tasks_of_item - 1) / tasks_of_item;
   return options;
 }
 
