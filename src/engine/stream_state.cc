@@ -31,15 +31,20 @@ void StreamState::decode_text(Event& event) {
   if (event.finish_reason) event.text += text.finish();
 }
 
-Event StreamState::next() {
-  if (last_) return *last_;
-  Event event;
-  {
+Event StreamState::take_event() {
+  if (num_read_ == taken_.size()) {
+    taken_.clear();
+    num_read_ = 0;
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [this] { return !events_.empty(); });
-    event = std::move(events_.front());
-    events_.pop_front();
+    std::swap(taken_, events_);  // both keep their memory
   }
+  return std::move(taken_[num_read_++]);
+}
+
+Event StreamState::next() {
+  if (last_) return *last_;
+  Event event = take_event();
   decode_text(event);
   if (event.last) {
     last_ = event;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,12 +35,15 @@ struct StreamState {
   const std::shared_ptr<CommandQueue> commands;
 
  private:
+  Event take_event();
   void decode_text(Event& event);
 
   std::mutex mutex_;
   std::condition_variable ready_;
-  std::deque<Event> events_;
+  std::vector<Event> events_;
 
+  std::vector<Event> taken_;       // by the reader
+  size_t num_read_ = 0;            // of them
   std::vector<AnswerText> texts_;  // of each choice; none if there is nothing to make here
   std::optional<Event> last_;
 };
