@@ -71,7 +71,7 @@ struct Request {
   std::optional<Method> method;  // unset: the engine's default
   std::string cache_salt;        // documents are shared only between requests of the same salt
   /// Also return the logits of every token of the text segments (float32, [num_text_tokens,
-  /// vocab]). Cached text is not reused for such a request.
+  /// vocab]), with choice 0. Cached text is not reused for such a request.
   bool prompt_logits = false;
 };
 

@@ -144,6 +144,22 @@ TEST(Scheduler, FurtherChoicesStartWhenTheFirstIsRemoved) {
   EXPECT_EQ(harness.finished_order, (std::vector<uint64_t>{id + 1, id + 2}));
 }
 
+// To the eviction policy, a document of a request with n > 1 was used once: a flood of such
+// requests is still a scan.
+TEST(Scheduler, FurtherChoicesAreNoUsesOfADocument) {
+  Harness harness(60);
+  const Prompt popular{{make_document(1, 64)}, make_document(900, 3)};
+  for (int i = 0; i < 4; ++i) harness.answer(popular);
+  for (int i = 0; i < 100; ++i) {
+    harness.submit({{make_document(10 + i, 64)}, make_document(901, 3)}, 4);
+    harness.run();
+  }
+  const uint64_t id = harness.submit(popular);
+  harness.run();
+  EXPECT_EQ(harness.usages.at(id).cached_tokens, 64);
+  EXPECT_GT(harness.cache().stats().evictions_total, 50);
+}
+
 TEST(Scheduler, ReusesDocumentsInAnyOrder) {
   Harness harness(1000);
   const Ids a = make_document(1, 40);
