@@ -80,6 +80,12 @@ TEST_F(BadCall, OfAnOption) {
       {{"--top-p", "1.5"}, "--top-p"},
       {{"--top-k", "-1"}, "--top-k"},
       {{"--seed", "x"}, "--seed"},
+      {{"--min-p", "1.1"}, "--min-p"},
+      {{"--repetition-penalty", "0"}, "--repetition-penalty"},
+      {{"--presence-penalty", "3"}, "--presence-penalty"},
+      {{"--frequency-penalty", "-2.5"}, "--frequency-penalty"},
+      {{"--min-tokens", "65"}, "min_tokens is 65; it must be between 0 and max_tokens, 64"},
+      {{"--stop", ""}, "stop string 0 is empty"},
       {{"--device", "abacus"}, "cpu, reference"},
       {{"--isa", "mmx"}, "avx512"},
       {{"surplus"}, "surplus"}};

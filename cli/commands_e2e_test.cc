@@ -203,6 +203,17 @@ TEST(Ask, StreamsTheAnswerAndTellsTheTime) {
   }
 }
 
+TEST(Ask, StopsAtAText) {
+  TemporaryFolder folder;
+  const std::string document = folder.write(
+      "Lornaburg.txt", "Lornaburg is a city in Japan. The river Masa flows through it.\n");
+  const ProgramResult result =
+      run_program({"ask", "--model", ANYSLOT_MODEL_DIR, "--document", document, "--stop", "never",
+                   "--stop", "as", "Which river flows through Lornaburg?"});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  EXPECT_EQ(result.out, "M\n");
+}
+
 TEST(Ask, TellsWhatCutTheAnswer) {
   TemporaryFolder folder;
   const std::string document = folder.write(

@@ -150,7 +150,9 @@ void read_question_form(const json& object, InputRow& row) {
 }
 
 void read_options(const json& object, InputRow& row) {
-  for (const char* name : {"temperature", "top_p", "top_k", "seed", "stop", "stream", "dtype"}) {
+  for (const char* name :
+       {"temperature", "top_p", "top_k", "min_p", "seed", "stop", "min_tokens",
+        "repetition_penalty", "presence_penalty", "frequency_penalty", "stream", "dtype"}) {
     if (find(object, name) != nullptr) {
       fail(fmt::format("\"{}\" cannot be set per row; use the options of the command line", name));
     }

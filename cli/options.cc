@@ -249,6 +249,56 @@ void add_engine_options(CLI::App& command, EngineConfig& config, EngineOptionSet
   add_machine_options(command, config);
 }
 
+namespace {
+
+CLI::Option* add_sampling_number(CLI::App& command, const std::string& name,
+                                 const std::string& type, float& value, const std::string& help) {
+  return command.add_option(name, value, help)->type_name(type)->group(kSamplingGroup);
+}
+
+void add_distribution_options(CLI::App& command, SamplingParams& sampling) {
+  add_sampling_number(command, "--temperature", "T", sampling.temperature,
+                      "0 takes the likeliest token; higher values vary more (default: 0)")
+      ->check(number_where([](double t) { return t >= 0 && t <= 100; }, "from 0 to 100"));
+  add_sampling_number(
+      command, "--top-p", "P", sampling.top_p,
+      "draw from the likeliest tokens whose probabilities sum to P (default: 1, all)")
+      ->check(number_where([](double p) { return p > 0 && p <= 1; }, "above 0 and at most 1"));
+  command
+      .add_option("--top-k", sampling.top_k,
+                  "draw from the K likeliest tokens; 0: all (default: 0)")
+      ->type_name("K")
+      ->check(at_least(0))
+      ->group(kSamplingGroup);
+  add_sampling_number(command, "--min-p", "P", sampling.min_p,
+                      "draw from tokens at least P times as likely as the likeliest (default: 0)")
+      ->check(number_where([](double p) { return p >= 0 && p <= 1; }, "from 0 to 1"));
+  command
+      .add_option("--seed", sampling.seed,
+                  "seed of the random numbers; an answer depends on it and the request alone "
+                  "(default: 0)")
+      ->type_name("S")
+      ->check(is_seed())
+      ->group(kSamplingGroup);
+}
+
+void add_penalty_options(CLI::App& command, SamplingParams& sampling) {
+  add_sampling_number(command, "--repetition-penalty", "R", sampling.repetition_penalty,
+                      "above 1, tokens of the prompt and the answer become less likely: positive "
+                      "logits are divided by R, negative ones multiplied (default: 1)")
+      ->check(number_where([](double r) { return r >= 0.01 && r <= 100; }, "from 0.01 to 100"));
+  const auto check_penalty =
+      number_where([](double p) { return p >= -2 && p <= 2; }, "from -2 to 2");
+  add_sampling_number(command, "--presence-penalty", "N", sampling.presence_penalty,
+                      "subtracted from the logits of tokens that stand in the answer (default: 0)")
+      ->check(check_penalty);
+  add_sampling_number(command, "--frequency-penalty", "N", sampling.frequency_penalty,
+                      "subtracted for each time that a token stands in the answer (default: 0)")
+      ->check(check_penalty);
+}
+
+}  // namespace
+
 void add_sampling_options(CLI::App& command, SamplingParams& sampling) {
   command
       .add_option(
@@ -259,30 +309,19 @@ void add_sampling_options(CLI::App& command, SamplingParams& sampling) {
       ->check(at_least(1))
       ->group(kSamplingGroup);
   command
-      .add_option("--temperature", sampling.temperature,
-                  "0 takes the likeliest token; higher values vary more (default: 0)")
-      ->type_name("T")
-      ->check(number_where([](double t) { return t >= 0; }, "of at least 0"))
-      ->group(kSamplingGroup);
-  command
-      .add_option("--top-p", sampling.top_p,
-                  "draw from the likeliest tokens whose probabilities sum to P (default: 1, all)")
-      ->type_name("P")
-      ->check(number_where([](double p) { return p > 0 && p <= 1; }, "above 0 and at most 1"))
-      ->group(kSamplingGroup);
-  command
-      .add_option("--top-k", sampling.top_k,
-                  "draw from the K likeliest tokens; 0: all (default: 0)")
-      ->type_name("K")
+      .add_option("--min-tokens", sampling.min_tokens,
+                  "tokens to generate before anything stops the answer (default: 0)")
+      ->type_name("N")
       ->check(at_least(0))
       ->group(kSamplingGroup);
   command
-      .add_option("--seed", sampling.seed,
-                  "seed of the random numbers; an answer depends on it and the request alone "
-                  "(default: 0)")
-      ->type_name("S")
-      ->check(is_seed())
+      .add_option("--stop", sampling.stop,
+                  "a text that ends the answer and is not part of it (repeatable)")
+      ->type_name("TEXT")
+      ->allow_extra_args(false)
       ->group(kSamplingGroup);
+  add_distribution_options(command, sampling);
+  add_penalty_options(command, sampling);
 }
 
 }  // namespace anyslot::cli

@@ -28,7 +28,7 @@ CLI::Validator is_seed();
 /// Adds --model DIR, required.
 void add_model_option(CLI::App& command, EngineConfig& config);
 
-/// Adds --max-tokens, --temperature, --top-p, --top-k and --seed.
+/// Adds --max-tokens, --stop, --temperature and the other options of sampling.
 void add_sampling_options(CLI::App& command, SamplingParams& sampling);
 
 }  // namespace anyslot::cli

@@ -26,11 +26,11 @@ class Stream {
   Stream& operator=(Stream&&) noexcept;
   ~Stream();
 
-  /// Waits for the next event. After the event with a finish_reason, only that event is returned
-  /// again.
+  /// Waits for the next event. After the last event, only that one is returned again, without its
+  /// tokens and text.
   Event next();
-  /// Asks the engine to stop; the stream then ends with FinishReason::kCancelled. Safe from any
-  /// thread.
+  /// Asks the engine to stop; choices that have not ended then end with FinishReason::kCancelled.
+  /// Safe from any thread.
   void cancel();
 
  private:
@@ -87,6 +87,9 @@ class Engine {
   Expected<std::vector<int32_t>> tokenize(const std::string& text,
                                           const std::vector<ByteRange>& markup) const;
   std::string detokenize(const std::vector<int32_t>& token_ids) const;
+  /// What one token stands for: its bytes, perhaps a part of a character, or the name of a special
+  /// token. Empty without a tokenizer and for ids that it does not have.
+  std::string token_bytes(int32_t token_id) const;
 
   const ModelInfo& model() const;
   Stats stats() const;

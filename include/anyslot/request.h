@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,14 +31,38 @@ struct Segment {
   std::string id;  // echoed in DocumentUsage; empty: none
 };
 
+/// How tokens are chosen and what ends an answer. submit() refuses values outside the ranges given
+/// here. From the logits to the token: logit_bias is added; stop tokens are ruled out while
+/// min_tokens is not reached; the penalties apply, repetition first; then temperature 0 takes the
+/// best token, and any other divides by the temperature, keeps what min_p and top_k allow, cuts
+/// that to top_p and draws from the rest.
 struct SamplingParams {
-  float temperature = 0.0F;  // 0: greedy
-  float top_p = 1.0F;        // (0, 1]
-  int top_k = 0;             // 0: off
+  float temperature = 0.0F;  // [0, 100]; 0: greedy
+  float top_p = 1.0F;        // (0, 1]: the likeliest tokens whose probabilities reach it
+  int top_k = 0;             // the likeliest that many; 0: off
+  float min_p = 0.0F;  // [0, 1]: tokens at least that likely, relative to the likeliest; 0: off
+  /// [0.01, 100]: positive logits of tokens that stand in the prompt or the answer are divided by
+  /// it, negative ones multiplied. 1: off.
+  float repetition_penalty = 1.0F;
+  float presence_penalty = 0.0F;   // [-2, 2]: subtracted once for a token that stands in the answer
+  float frequency_penalty = 0.0F;  // [-2, 2]: subtracted for each time it stands in the answer
+  std::map<int32_t, float> logit_bias;  // token id -> [-100, 100], added to its logit
+
+  /// Random numbers depend on (seed, choice, position of the token) and nothing else.
   uint64_t seed = 0;
+  int n = 1;  // [1, 128] choices: answers to the same prompt, which share its documents
+
   int max_tokens = 64;  // to generate, at least 1; the model's length may end the answer sooner
+  int min_tokens = 0;   // [0, max_tokens]: nothing that completes within them stops the answer
   std::vector<int32_t> stop_token_ids;  // in addition to the model's own
+  /// The answer ends as soon as its text holds one of them, in whatever tokens. At most 64, of 1 to
+  /// 1024 bytes of UTF-8; needs a tokenizer.
+  std::vector<std::string> stop;
+  bool include_stop_in_output = false;  // the text then shows the stop string or token
   bool ignore_eos = false;              // the model's own stop tokens do not stop: for measuring
+
+  bool logprobs = false;  // also return the log-probability of each generated token
+  int top_logprobs = 0;   // [0, 20]: and of that many likeliest at its place; needs logprobs
 };
 
 struct Request {
@@ -46,7 +71,7 @@ struct Request {
   std::optional<Method> method;  // unset: the engine's default
   std::string cache_salt;        // documents are shared only between requests of the same salt
   /// Also return the logits of every token of the text segments (float32, [num_text_tokens,
-  /// vocab]). Cached text is not reused for such a request.
+  /// vocab]), with choice 0. Cached text is not reused for such a request.
   bool prompt_logits = false;
 };
 

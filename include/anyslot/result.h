@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "anyslot/config.h"
@@ -32,28 +33,53 @@ struct DocumentUsage {
 };
 
 struct Usage {
-  int64_t prompt_tokens = 0;
-  int64_t completion_tokens = 0;
+  int64_t prompt_tokens = 0;      // counted once, whatever the number of choices
+  int64_t completion_tokens = 0;  // generated, in all choices; those of a stop string are included
   int64_t cached_tokens = 0;  // prompt tokens whose KV was reused; joined documents do not count
   std::vector<DocumentUsage> documents;  // the preamble is not listed
   double ttft_ms = 0;  // from submission to the first token event, tokenizing and queueing included
   double total_ms = 0;  // from submission to the last event
 };
 
-/// One message of a stream. The last one has a finish_reason and the usage.
+/// What ended an answer with FinishReason::kStop: the token of SamplingParams::stop_token_ids or
+/// the string of SamplingParams::stop.
+using StopReason = std::variant<int32_t, std::string>;
+
+struct TokenLogprob {
+  int32_t token_id = 0;
+  float logprob = 0;
+};
+
+/// Natural logarithms of the softmax of the model's logits, before bias, penalties, temperature and
+/// cuts.
+struct TokenLogprobs {
+  TokenLogprob chosen;
+  std::vector<TokenLogprob>
+      top;  // the likeliest, in descending order; the chosen one may be absent
+};
+
+/// One message of a stream: about one choice of the request. Each choice has one event with a
+/// finish_reason; the last of these is the stream's last event.
 struct Event {
+  int choice = 0;  // [0, n)
   std::vector<int32_t> token_ids;
-  std::string text;  // whole UTF-8 characters only; stop tokens are not shown
+  /// Whole UTF-8 characters only. Stop tokens and stop strings are not shown (see
+  /// include_stop_in_output); what may be the beginning of a stop string comes later.
+  std::string text;
+  std::vector<TokenLogprobs>
+      logprobs;  // one for each of token_ids, when the request asked for them
   std::vector<float>
       prompt_logits;  // [num_text_tokens, vocab], once, when the request asked for them
-  std::optional<FinishReason> finish_reason;
-  std::string error;  // with FinishReason::kError
-  Usage usage;        // complete in the last event
+  std::optional<FinishReason> finish_reason;  // of the choice
+  std::optional<StopReason> stop_reason;  // none when the model's own stop token ended the answer
+  std::string error;                      // with FinishReason::kError
+  bool last = false;                      // all choices have ended
+  Usage usage;                            // complete in the last event
 };
 
 /// Counters of an engine. Those named total never fall.
 struct Stats {
-  int64_t running_requests = 0;
+  int64_t running_requests = 0;  // here and in the next, each choice counts as one
   int64_t waiting_requests = 0;
   int64_t total_blocks = 0;
   int64_t free_blocks = 0;

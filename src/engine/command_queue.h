@@ -18,12 +18,12 @@ struct StreamState;
 using Clock = std::chrono::steady_clock;
 
 struct SubmitCommand {
-  std::unique_ptr<Sequence> sequence;
+  std::vector<std::unique_ptr<Sequence>> choices;  // of one request; their ids are consecutive
   std::shared_ptr<StreamState> stream;
   Clock::time_point submitted;
 };
 struct CancelCommand {
-  uint64_t id = 0;
+  uint64_t request_id = 0;
 };
 /// Runs between two steps on the engine thread.
 struct CallCommand {

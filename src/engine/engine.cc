@@ -76,6 +76,11 @@ std::string Engine::detokenize(const std::vector<int32_t>& token_ids) const {
   return core_->parts().tokenizer->decode(token_ids, /*skip_special_tokens=*/true);
 }
 
+std::string Engine::token_bytes(int32_t token_id) const {
+  if (core_->parts().tokenizer == nullptr) return {};
+  return std::string(core_->parts().tokenizer->token_bytes(token_id));
+}
+
 const ModelInfo& Engine::model() const { return core_->parts().model; }
 
 Stats Engine::stats() const { return core_->stats(); }

@@ -28,12 +28,17 @@ EngineCore::~EngineCore() {
 
 Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request) {
   const Clock::time_point submitted = Clock::now();
-  auto sequence = prepare_request(request, parts_, memo_);
-  if (!sequence.ok()) return sequence.status();
+  auto choices = prepare_request(request, parts_, memo_);
+  if (!choices.ok()) return choices.status();
   const std::lock_guard lock(submit_mutex_);
-  (*sequence)->id = next_id_++;
-  auto stream = std::make_shared<StreamState>((*sequence)->id, commands_, parts_.tokenizer);
-  if (!commands_->push(SubmitCommand{std::move(*sequence), stream, submitted})) {
+  const uint64_t request_id = std::exchange(next_id_, next_id_ + choices->size());
+  for (const auto& choice : *choices) {
+    choice->request_id = request_id;
+    choice->id = request_id + static_cast<uint64_t>(choice->choice);
+  }
+  auto stream =
+      std::make_shared<StreamState>(request_id, commands_, parts_.tokenizer, request.sampling);
+  if (!commands_->push(SubmitCommand{std::move(*choices), stream, submitted})) {
     return Status(StatusCode::kUnavailable, "the engine is shutting down");
   }
   return stream;

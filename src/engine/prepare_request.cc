@@ -5,30 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/check_sampling.h"
 #include "sched/method_traits.h"
 
 namespace anyslot::internal {
 
 namespace {
-
-Status check_sampling(const SamplingParams& sampling) {
-  if (!(sampling.temperature >= 0.0F && sampling.temperature <= 100.0F)) {
-    return invalid_argument(
-        fmt::format("temperature is {}; it must be between 0 and 100", sampling.temperature));
-  }
-  if (!(sampling.top_p > 0.0F && sampling.top_p <= 1.0F)) {
-    return invalid_argument(
-        fmt::format("top_p is {}; it must be above 0 and at most 1", sampling.top_p));
-  }
-  if (sampling.top_k < 0) {
-    return invalid_argument(fmt::format("top_k is {}; it must be 0 (off) or more", sampling.top_k));
-  }
-  if (sampling.max_tokens < 1) {
-    return invalid_argument(
-        fmt::format("max_tokens is {}; it must be at least 1", sampling.max_tokens));
-  }
-  return {};
-}
 
 std::string segment_name(const Segment& segment, size_t index) {
   std::string name = fmt::format("segment {}", index);
@@ -114,9 +96,10 @@ void reserve_answer(Sequence& sequence) {
 
 }  // namespace
 
-Expected<std::unique_ptr<Sequence>> prepare_request(const Request& request,
-                                                    const EngineParts& parts, TokenMemo& memo) {
-  if (Status status = check_sampling(request.sampling); !status.ok()) return status;
+Expected<std::vector<std::unique_ptr<Sequence>>> prepare_request(const Request& request,
+                                                                 const EngineParts& parts,
+                                                                 TokenMemo& memo) {
+  if (Status status = check_sampling(request.sampling, parts); !status.ok()) return status;
   auto segments = tokenize_segments(request, parts, memo);
   if (!segments.ok()) return segments.status();
 
@@ -133,8 +116,10 @@ Expected<std::unique_ptr<Sequence>> prepare_request(const Request& request,
                                   request.sampling.stop_token_ids.begin(),
                                   request.sampling.stop_token_ids.end());
   if (Status status = check_length(*sequence, parts); !status.ok()) return status;
-  reserve_answer(*sequence);
-  return sequence;
+  std::vector<std::unique_ptr<Sequence>> choices = further_choices(*sequence, request.sampling.n);
+  choices.insert(choices.begin(), std::move(sequence));
+  for (const auto& choice : choices) reserve_answer(*choice);
+  return choices;
 }
 
 }  // namespace anyslot::internal

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "anyslot/request.h"
 #include "engine/engine_parts.h"
@@ -8,9 +9,10 @@
 
 namespace anyslot::internal {
 
-/// Checks a request, tokenizes it and expands it into spans. Thread-safe; runs on the caller's
-/// thread.
-Expected<std::unique_ptr<Sequence>> prepare_request(const Request& request,
-                                                    const EngineParts& parts, TokenMemo& memo);
+/// Checks a request, tokenizes it and expands it into spans: one sequence per choice, without their
+/// ids. Thread-safe; runs on the caller's thread.
+Expected<std::vector<std::unique_ptr<Sequence>>> prepare_request(const Request& request,
+                                                                 const EngineParts& parts,
+                                                                 TokenMemo& memo);
 
 }  // namespace anyslot::internal

@@ -5,6 +5,8 @@
 #include <exception>
 #include <utility>
 
+#include "sample/logprobs.h"
+
 namespace anyslot::internal {
 
 namespace {
@@ -47,9 +49,7 @@ void StepLoop::run() {
     send();
   }
   take_commands(false);
-  for (const auto& sequence : scheduler_.remove_all()) {
-    finish(sequence->id, FinishReason::kCancelled, {});
-  }
+  end_all(FinishReason::kCancelled, {});
   send();
 }
 
@@ -58,7 +58,7 @@ void StepLoop::guarded(const Work& work) {
   try {
     work();
   } catch (const std::exception& error) {
-    fail_all(std::string("the engine failed in a step: ") + error.what());
+    end_all(FinishReason::kError, std::string("the engine failed in a step: ") + error.what());
   }
 }
 
@@ -69,20 +69,21 @@ void StepLoop::take_commands(bool wait) {
 }
 
 void StepLoop::handle(SubmitCommand& command) {
+  const Sequence& first = *command.choices.front();
   Client client;
   client.stream = std::move(command.stream);
   client.submitted = command.submitted;
-  clients_.emplace(command.sequence->id, std::move(client));
-  scheduler_.submit(std::move(command.sequence));
+  client.choices.resize(command.choices.size());
+  if (!first.sampling.stop.empty()) {
+    for (Choice& choice : client.choices) choice.text.emplace(parts_.tokenizer, first.sampling);
+  }
+  clients_.emplace(first.request_id, std::move(client));
+  for (auto& choice : command.choices) scheduler_.submit(std::move(choice));
 }
 
 void StepLoop::handle(CancelCommand& command) {
-  const std::unique_ptr<Sequence> sequence = scheduler_.remove(command.id);
-  if (sequence == nullptr) return;  // it had ended by itself
-  Client& client = clients_.at(command.id);
-  if (!client.has_first_token) client.usage = sequence->usage;
-  client.usage.completion_tokens = sequence->num_generated();
-  finish(command.id, FinishReason::kCancelled, {});
+  if (!clients_.contains(command.request_id)) return;  // it had ended by itself
+  end_request(command.request_id, FinishReason::kCancelled, {});
 }
 
 void StepLoop::handle(CallCommand& command) { command.call(); }
@@ -101,7 +102,7 @@ Status StepLoop::forward() {
 
 void StepLoop::run_step() {
   if (const Status status = forward(); !status.ok()) {
-    fail_all(status.message());
+    end_all(FinishReason::kError, status.message());
     return;
   }
   totals_.steps_total += 1;
@@ -124,7 +125,7 @@ void StepLoop::handle_samples() {
   const auto vocab = static_cast<size_t>(parts_.model.vocab_size);
   size_t sample = 0;
   for (const SampleTarget& target : scheduler_.sample_targets()) {
-    Client& client = clients_.at(target.sequence->id);
+    Client& client = clients_.at(target.sequence->request_id);
     const size_t end = sample + static_cast<size_t>(target.num_rows);
     if (target.sequence->prompt_logits) keep_prompt_logits(client, target, sample);
     if (target.next_token) {
@@ -152,55 +153,114 @@ void StepLoop::keep_prompt_logits(Client& client, const SampleTarget& target, si
 void StepLoop::add_token(Client& client, Sequence& sequence, std::span<const float> logits) {
   if (!std::all_of(logits.begin(), logits.end(),
                    [](float logit) { return std::isfinite(logit); })) {
-    fail(sequence.id,
-         "the model gave logits that are not finite; its weights or its settings are broken");
+    take_usage(client, sequence);
+    Event event;
+    event.error =
+        "the model gave logits that are not finite; its weights or its settings are broken";
+    const std::unique_ptr<Sequence> removed = scheduler_.remove(sequence.id);
+    end_choice(removed->request_id, removed->choice, FinishReason::kError, std::move(event));
     return;
   }
-  const auto position = static_cast<int64_t>(sequence.tokens.size());
-  const int32_t token = sampler_.sample(logits, sequence.sampling, position);
+  const int32_t token = choose_token(sequence, logits);
   scheduler_.append_token(sequence, token);
-  if (!std::exchange(client.has_first_token, true)) {
-    client.usage = sequence.usage;
-    client.usage.ttft_ms = milliseconds_since(client.submitted);
-    totals_.prompt_tokens_total += sequence.usage.prompt_tokens;
-    totals_.cached_tokens_total += sequence.usage.cached_tokens;
-  }
-  totals_.generated_tokens_total += 1;
-  client.usage.completion_tokens = sequence.num_generated();
+  count_token(client, sequence);
 
   Event event;
+  event.choice = sequence.choice;
   event.token_ids = {token};
   event.prompt_logits = std::exchange(client.prompt_logits, {});
-  const auto& stops = sequence.stop_token_ids;
-  const uint64_t id = sequence.id;
-  if (std::find(stops.begin(), stops.end(), token) != stops.end()) {
-    scheduler_.remove(id);
-    finish(id, FinishReason::kStop, std::move(event));
-  } else if (sequence.num_generated() >= sequence.sampling.max_tokens) {
-    scheduler_.remove(id);
-    finish(id, FinishReason::kLength, std::move(event));
-  } else {
+  if (sequence.sampling.logprobs) {
+    event.logprobs = {token_logprobs(logits, token, sequence.sampling.top_logprobs)};
+  }
+  send_token(client, sequence, std::move(event));
+}
+
+int32_t StepLoop::choose_token(const Sequence& sequence, std::span<const float> logits) {
+  std::span<const int32_t> forbidden;
+  if (sequence.num_generated() < sequence.sampling.min_tokens) forbidden = sequence.stop_token_ids;
+  return sampler_.sample({logits, sequence.sampling, sequence.prompt(), sequence.generated(),
+                          forbidden, static_cast<uint32_t>(sequence.choice)});
+}
+
+// The prompt's usage is that of choice 0, known once it was admitted.
+void StepLoop::take_usage(Client& client, const Sequence& sequence) {
+  if (sequence.choice == 0 && !client.has_first_token) client.usage = sequence.usage;
+}
+
+void StepLoop::count_token(Client& client, const Sequence& sequence) {
+  take_usage(client, sequence);
+  if (!std::exchange(client.has_first_token, true)) {
+    client.usage.ttft_ms = milliseconds_since(client.submitted);
+    totals_.prompt_tokens_total += client.usage.prompt_tokens;
+    totals_.cached_tokens_total += client.usage.cached_tokens;
+  }
+  totals_.generated_tokens_total += 1;
+  client.usage.completion_tokens += 1;
+}
+
+// Sends the newest token, and ends the choice if it is the last.
+void StepLoop::send_token(Client& client, const Sequence& sequence, Event event) {
+  const SamplingParams& sampling = sequence.sampling;
+  const int32_t token = sequence.tokens.back();
+  const auto contains_token = [token](const std::vector<int32_t>& ids) {
+    return std::find(ids.begin(), ids.end(), token) != ids.end();
+  };
+  const bool is_stop_token = contains_token(sequence.stop_token_ids);
+  auto& text = client.choices[static_cast<size_t>(sequence.choice)].text;
+  if (text) event.text = text->add(token, is_stop_token);
+
+  std::optional<FinishReason> reason;
+  if (is_stop_token) {
+    reason = FinishReason::kStop;
+    const bool by_model = !sampling.ignore_eos && contains_token(parts_.stop_token_ids);
+    if (!by_model) event.stop_reason = token;
+  } else if (text && text->stop_string()) {
+    reason = FinishReason::kStop;
+    event.stop_reason = sampling.stop[*text->stop_string()];
+  } else if (sequence.num_generated() >= sampling.max_tokens) {
+    reason = FinishReason::kLength;
+  }
+  if (!reason) {
     outbox_.emplace_back(client.stream, std::move(event));
+    return;
+  }
+  const std::unique_ptr<Sequence> removed = scheduler_.remove(sequence.id);
+  end_choice(removed->request_id, removed->choice, *reason, std::move(event));
+}
+
+void StepLoop::end_choice(uint64_t request_id, int choice, FinishReason reason, Event event) {
+  Client& client = clients_.at(request_id);
+  Choice& ended = client.choices[static_cast<size_t>(choice)];
+  ended.ended = true;
+  if (ended.text && !ended.text->stop_string()) event.text += ended.text->finish();
+  event.choice = choice;
+  event.finish_reason = reason;
+  event.last = std::all_of(client.choices.begin(), client.choices.end(),
+                           [](const Choice& other) { return other.ended; });
+  if (!event.last) {
+    outbox_.emplace_back(client.stream, std::move(event));
+    return;
+  }
+  client.usage.total_ms = milliseconds_since(client.submitted);
+  event.usage = std::move(client.usage);
+  outbox_.emplace_back(std::move(client.stream), std::move(event));
+  clients_.erase(request_id);
+}
+
+void StepLoop::end_request(uint64_t request_id, FinishReason reason, const std::string& error) {
+  for (int choice = 0; clients_.contains(request_id); ++choice) {
+    Client& client = clients_.at(request_id);
+    if (client.choices[static_cast<size_t>(choice)].ended) continue;
+    const auto sequence = scheduler_.remove(request_id + static_cast<uint64_t>(choice));
+    if (sequence != nullptr) take_usage(client, *sequence);
+    Event event;
+    event.error = error;
+    end_choice(request_id, choice, reason, std::move(event));
   }
 }
 
-void StepLoop::finish(uint64_t id, FinishReason reason, Event event) {
-  auto client = clients_.extract(id);
-  client.mapped().usage.total_ms = milliseconds_since(client.mapped().submitted);
-  event.finish_reason = reason;
-  event.usage = std::move(client.mapped().usage);
-  outbox_.emplace_back(std::move(client.mapped().stream), std::move(event));
-}
-
-void StepLoop::fail(uint64_t id, const std::string& message) {
-  scheduler_.remove(id);
-  Event event;
-  event.error = message;
-  finish(id, FinishReason::kError, std::move(event));
-}
-
-void StepLoop::fail_all(const std::string& message) {
-  while (!clients_.empty()) fail(clients_.begin()->first, message);
+void StepLoop::end_all(FinishReason reason, const std::string& error) {
+  while (!clients_.empty()) end_request(clients_.begin()->first, reason, error);
 }
 
 void StepLoop::send() {

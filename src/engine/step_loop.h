@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "anyslot/result.h"
+#include "engine/answer_text.h"
 #include "engine/command_queue.h"
 #include "engine/engine_parts.h"
 #include "engine/stream_state.h"
@@ -34,9 +36,14 @@ class StepLoop {
   KvCache& cache() { return cache_; }
 
  private:
+  struct Choice {
+    bool ended = false;
+    std::optional<AnswerText> text;  // when stop strings must be found in it
+  };
   struct Client {
     std::shared_ptr<StreamState> stream;
     Clock::time_point submitted;
+    std::vector<Choice> choices;
     bool has_first_token = false;
     Usage usage;
     std::vector<float> prompt_logits;
@@ -57,9 +64,13 @@ class StepLoop {
   void handle_samples();
   void keep_prompt_logits(Client& client, const SampleTarget& target, size_t first_sample);
   void add_token(Client& client, Sequence& sequence, std::span<const float> logits);
-  void finish(uint64_t id, FinishReason reason, Event event);
-  void fail(uint64_t id, const std::string& message);
-  void fail_all(const std::string& message);
+  int32_t choose_token(const Sequence& sequence, std::span<const float> logits);
+  static void take_usage(Client& client, const Sequence& sequence);
+  void count_token(Client& client, const Sequence& sequence);
+  void send_token(Client& client, const Sequence& sequence, Event event);
+  void end_choice(uint64_t request_id, int choice, FinishReason reason, Event event);
+  void end_request(uint64_t request_id, FinishReason reason, const std::string& error);
+  void end_all(FinishReason reason, const std::string& error);
   void send();
   void publish_stats();
 
@@ -69,7 +80,7 @@ class StepLoop {
   KvCache cache_;
   Scheduler scheduler_;
   Sampler sampler_;
-  std::unordered_map<uint64_t, Client> clients_;
+  std::unordered_map<uint64_t, Client> clients_;  // by request id
   StepPlan plan_;
   std::vector<float> logits_;  // [sampled rows of the step, vocab]
   std::vector<int64_t> sample_positions_;

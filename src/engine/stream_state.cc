@@ -1,14 +1,15 @@
 #include "engine/stream_state.h"
 
-#include <span>
 #include <utility>
 
 namespace anyslot::internal {
 
 StreamState::StreamState(uint64_t request_id, std::shared_ptr<CommandQueue> engine_commands,
-                         std::shared_ptr<const Tokenizer> tokenizer)
-    : id(request_id), commands(std::move(engine_commands)), tokenizer_(std::move(tokenizer)) {
-  if (tokenizer_ != nullptr) detokenizer_.emplace(*tokenizer_);
+                         const std::shared_ptr<const Tokenizer>& tokenizer,
+                         const SamplingParams& sampling)
+    : id(request_id), commands(std::move(engine_commands)) {
+  if (tokenizer == nullptr || !sampling.stop.empty()) return;
+  texts_.assign(static_cast<size_t>(sampling.n), AnswerText(tokenizer, sampling));
 }
 
 void StreamState::push(Event event) {
@@ -20,29 +21,36 @@ void StreamState::push(Event event) {
 }
 
 void StreamState::decode_text(Event& event) {
-  if (!detokenizer_) return;
-  const bool stopped = event.finish_reason == FinishReason::kStop;  // the stop token is not shown
-  const std::span<const int32_t> tokens(event.token_ids);
-  for (const int32_t token : tokens.first(tokens.size() - (stopped ? 1 : 0))) {
-    event.text += detokenizer_->push(token);
+  if (texts_.empty()) return;
+  AnswerText& text = texts_[static_cast<size_t>(event.choice)];
+  for (size_t i = 0; i < event.token_ids.size(); ++i) {
+    const bool is_stop_token =
+        event.finish_reason == FinishReason::kStop && i + 1 == event.token_ids.size();
+    event.text += text.add(event.token_ids[i], is_stop_token);
   }
-  if (event.finish_reason) event.text += detokenizer_->flush();
+  if (event.finish_reason) event.text += text.finish();
+}
+
+Event StreamState::take_event() {
+  if (num_read_ == taken_.size()) {
+    taken_.clear();
+    num_read_ = 0;
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [this] { return !events_.empty(); });
+    std::swap(taken_, events_);  // both keep their memory
+  }
+  return std::move(taken_[num_read_++]);
 }
 
 Event StreamState::next() {
   if (last_) return *last_;
-  Event event;
-  {
-    std::unique_lock lock(mutex_);
-    ready_.wait(lock, [this] { return !events_.empty(); });
-    event = std::move(events_.front());
-    events_.pop_front();
-  }
+  Event event = take_event();
   decode_text(event);
-  if (event.finish_reason) {
+  if (event.last) {
     last_ = event;
     last_->token_ids.clear();
     last_->text.clear();
+    last_->logprobs.clear();
     last_->prompt_logits.clear();
   }
   return event;

@@ -1,23 +1,26 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
+#include "anyslot/request.h"
 #include "anyslot/result.h"
+#include "engine/answer_text.h"
 #include "engine/command_queue.h"
-#include "text/detokenizer.h"
 #include "text/tokenizer.h"
 
 namespace anyslot::internal {
 
-/// What the engine thread and the reader of one stream share. The engine thread pushes events
-/// without text; the reader's thread turns token ids into text.
+/// What the engine thread and the reader of one stream share. The reader's thread turns token ids
+/// into text, unless the request has stop strings: the engine thread must know the text then, and
+/// its events bring it.
 struct StreamState {
+  /// `tokenizer`: null for a model without one.
   StreamState(uint64_t request_id, std::shared_ptr<CommandQueue> engine_commands,
-              std::shared_ptr<const Tokenizer> tokenizer);
+              const std::shared_ptr<const Tokenizer>& tokenizer, const SamplingParams& sampling);
 
   /// Engine thread.
   void push(Event event);
@@ -32,14 +35,16 @@ struct StreamState {
   const std::shared_ptr<CommandQueue> commands;
 
  private:
+  Event take_event();
   void decode_text(Event& event);
 
   std::mutex mutex_;
   std::condition_variable ready_;
-  std::deque<Event> events_;
+  std::vector<Event> events_;
 
-  std::shared_ptr<const Tokenizer> tokenizer_;       // a stream may outlive its engine
-  std::optional<StreamingDetokenizer> detokenizer_;  // none without a tokenizer
+  std::vector<Event> taken_;       // by the reader
+  size_t num_read_ = 0;            // of them
+  std::vector<AnswerText> texts_;  // of each choice; none if there is nothing to make here
   std::optional<Event> last_;
 };
 

@@ -15,44 +15,67 @@ int32_t argmax(std::span<const float> logits) {
 
 }  // namespace
 
-// All tokens, or the top_k best, in descending order of logit.
+bool Sampler::is_better(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.token_id < b.token_id;
+}
+
+// All tokens in the order of their ids, or the top_k best in any order that the logits determine.
 void Sampler::collect_candidates(std::span<const float> logits, int top_k) {
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {
-    candidates_.push_back({logits[i], static_cast<int32_t>(i)});
+    candidates_.push_back({logits[i], static_cast<int32_t>(i), 0});
   }
-  const auto better = [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.token_id < b.token_id;
-  };
-  if (top_k > 0 && static_cast<size_t>(top_k) < candidates_.size()) {
-    std::nth_element(candidates_.begin(), candidates_.begin() + top_k, candidates_.end(), better);
-    candidates_.resize(static_cast<size_t>(top_k));
-  }
-  std::sort(candidates_.begin(), candidates_.end(), better);
+  if (top_k == 0 || static_cast<size_t>(top_k) >= candidates_.size()) return;
+  std::nth_element(candidates_.begin(), candidates_.begin() + top_k, candidates_.end(), is_better);
+  candidates_.resize(static_cast<size_t>(top_k));
 }
 
-int32_t Sampler::sample(std::span<const float> logits, const SamplingParams& params,
-                        int64_t position) {
+// Drops what min_p excludes, and what has no probability at all.
+void Sampler::weigh_candidates(const SamplingParams& params) {
+  const double best = std::min_element(candidates_.begin(), candidates_.end(), is_better)->logit;
+  for (Candidate& candidate : candidates_) {
+    candidate.weight = std::exp((double{candidate.logit} - best) / double{params.temperature});
+  }
+  std::erase_if(candidates_, [&params](const Candidate& candidate) {
+    return candidate.weight == 0 || candidate.weight < double{params.min_p};
+  });
+}
+
+// Sorting a whole vocabulary would cost more than all the rest, so a heap gives the best ones.
+void Sampler::keep_top_p(float top_p) {
+  double total = 0;
+  for (const Candidate& candidate : candidates_) total += candidate.weight;
+  const auto is_worse = [](const Candidate& a, const Candidate& b) { return is_better(b, a); };
+  std::make_heap(candidates_.begin(), candidates_.end(), is_worse);
+  auto kept = candidates_.end();
+  double kept_weight = 0;
+  while (kept != candidates_.begin() && kept_weight < double{top_p} * total) {
+    std::pop_heap(candidates_.begin(), kept--, is_worse);
+    kept_weight += kept->weight;
+  }
+  candidates_.erase(candidates_.begin(), kept);
+}
+
+int32_t Sampler::draw(double uniform) const {
+  double total = 0;
+  for (const Candidate& candidate : candidates_) total += candidate.weight;
+  double target = uniform * total;
+  for (const Candidate& candidate : candidates_) {
+    target -= candidate.weight;
+    if (target < 0) return candidate.token_id;
+  }
+  return candidates_.back().token_id;
+}
+
+int32_t Sampler::sample(const SampleInput& input) {
+  const SamplingParams& params = input.params;
+  const std::span<const float> logits = rules_.apply(input);
   if (params.temperature <= 0.0F) return argmax(logits);
   collect_candidates(logits, params.top_k);
-  weights_.clear();
-  double total = 0;
-  for (const Candidate& candidate : candidates_) {
-    const double distance = double{candidate.logit} - double{candidates_.front().logit};
-    weights_.push_back(std::exp(distance / double{params.temperature}));
-    total += weights_.back();
-  }
-  size_t kept = 0;
-  double kept_total = 0;
-  while (kept < weights_.size() && (kept == 0 || kept_total < double{params.top_p} * total)) {
-    kept_total += weights_[kept++];
-  }
-  double target = uniform_number(params.seed, 0, static_cast<uint64_t>(position)) * kept_total;
-  for (size_t i = 0; i + 1 < kept; ++i) {
-    target -= weights_[i];
-    if (target < 0) return candidates_[i].token_id;
-  }
-  return candidates_[kept - 1].token_id;
+  weigh_candidates(params);
+  if (params.top_p < 1.0F) keep_top_p(params.top_p);
+  return draw(
+      uniform_number(params.seed, input.choice, input.prompt.size() + input.generated.size()));
 }
 
 }  // namespace anyslot

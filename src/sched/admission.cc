@@ -61,7 +61,7 @@ int64_t count_needed_blocks(const Sequence& sequence, KvCache& cache) {
 
 // Takes what is cached already, before any allocation could evict it.
 void acquire_cached(Sequence& sequence, KvCache& cache) {
-  const bool counts = !sequence.admitted_before;
+  const bool counts = !sequence.usage_known;
   std::unordered_set<Digest, DigestHash> seen;
   for (SequenceSpan& span : sequence.spans) {
     if (span.is_document()) {
@@ -163,8 +163,8 @@ void report_usage(Sequence& sequence) {
 bool admit(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
   if (count_needed_blocks(sequence, cache) > cache.available_blocks()) return false;
   acquire_cached(sequence, cache);
-  if (!sequence.admitted_before) report_usage(sequence);
-  sequence.admitted_before = true;
+  if (!sequence.usage_known) report_usage(sequence);
+  sequence.usage_known = true;
   insert_missing(sequence, cache, jobs);
   allocate_private(sequence, cache);
   return true;

@@ -88,6 +88,18 @@ std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segment
   return sequence;
 }
 
+std::vector<std::unique_ptr<Sequence>> further_choices(const Sequence& first, int n) {
+  std::vector<std::unique_ptr<Sequence>> choices;
+  for (int choice = 1; choice < n; ++choice) {
+    auto sequence = std::make_unique<Sequence>(first);
+    sequence->choice = choice;
+    sequence->prompt_logits = false;
+    sequence->usage_known = true;
+    choices.push_back(std::move(sequence));
+  }
+  return choices;
+}
+
 int64_t max_blocks(const Sequence& sequence, int64_t max_tokens) {
   int64_t blocks = 0;
   std::set<Digest> documents;

@@ -47,10 +47,18 @@ TEST_P(Preemption, ResumesWithTheSameAnswer) {
       largest = std::max(largest, roomy.largest_need);
     }
     Harness tight(largest, {6, 16 + static_cast<int>(random() % 60), false});
-    for (const Prompt& prompt : prompts) tight.submit(prompt);
+    std::vector<std::pair<uint64_t, int>> requests;  // id and choices
+    for (const Prompt& prompt : prompts) {
+      const int num_choices = random() % 3 == 0 ? 3 : 1;
+      requests.emplace_back(tight.submit(prompt, num_choices), num_choices);
+    }
     tight.run();
-    for (size_t i = 0; i < prompts.size(); ++i)
-      ASSERT_EQ(tight.answers.at(i + 1), alone[i]) << "request " << i;
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      for (int choice = 0; choice < requests[i].second; ++choice) {
+        ASSERT_EQ(tight.answers.at(requests[i].first + static_cast<uint64_t>(choice)), alone[i])
+            << "request " << i << " choice " << choice;
+      }
+    }
     preemptions += tight.scheduler().preemptions_total();
     evictions += tight.cache().stats().evictions_total;
   }

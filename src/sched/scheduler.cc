@@ -18,13 +18,26 @@ void Scheduler::submit(std::unique_ptr<Sequence> sequence) {
   waiting_.push_back(std::move(sequence));
 }
 
+// A further choice finds the prompt's KV in the cache once choice 0 has computed it. Choice 0 does
+// not wait itself: it would stand before this one, and nothing overtakes what could not be
+// admitted.
+bool Scheduler::waits_for_prompt(const Sequence& sequence) const {
+  return sequence.choice > 0 &&
+         std::any_of(running_.begin(), running_.end(), [&sequence](const auto& other) {
+           return other->id == sequence.request_id && other->num_generated() == 0;
+         });
+}
+
 void Scheduler::admit_waiting() {
-  while (!waiting_.empty() && num_running() < config_.max_running_requests) {
-    if (!admit(*waiting_.front(), cache_, jobs_)) return;
-    const uint64_t id = waiting_.front()->id;
+  for (auto next = waiting_.begin();
+       next != waiting_.end() && num_running() < config_.max_running_requests;) {
+    const auto candidate = next++;
+    if (waits_for_prompt(**candidate)) continue;
+    if (!admit(**candidate, cache_, jobs_)) return;
+    const uint64_t id = (*candidate)->id;
     const auto place = std::find_if(running_.begin(), running_.end(),
                                     [id](const auto& sequence) { return sequence->id > id; });
-    running_.splice(place, waiting_, waiting_.begin());
+    running_.splice(place, waiting_, candidate);
   }
 }
 

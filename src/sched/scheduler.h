@@ -27,7 +27,8 @@ class Scheduler {
  public:
   Scheduler(const SchedulerConfig& config, KvCache& cache);
 
-  /// Queues a sequence; ids must ascend. The caller has checked max_blocks() against the pool.
+  /// Queues a sequence; ids must ascend. The caller has checked max_blocks() against the pool. A
+  /// further choice starts when choice 0 of its request has its first token or is gone.
   void submit(std::unique_ptr<Sequence> sequence);
 
   /// Plans the next step; false when there is nothing to run. The plan refers to the scheduler's
@@ -55,6 +56,7 @@ class Scheduler {
  private:
   using SequenceList = std::list<std::unique_ptr<Sequence>>;  // in ascending order of id
 
+  bool waits_for_prompt(const Sequence& sequence) const;
   void admit_waiting();
   void grow_decoding();
   bool grow(Sequence& sequence);

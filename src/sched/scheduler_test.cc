@@ -90,6 +90,76 @@ TEST(Scheduler, EncodesADocumentThatSeveralMissOnce) {
   }
 }
 
+// The documents and the whole blocks of text are computed for all choices together.
+TEST_P(EveryMethod, ChoicesShareThePrompt) {
+  const int64_t kDocuments = 30 + 45;
+  const int64_t kQuestion = 40;
+  const int64_t prompt = kDocuments + kQuestion;
+  Harness harness(1000);
+  const Prompt given{
+      {make_document(1, 30), make_document(2, 45)}, make_document(9, 40), GetParam()};
+  const Ids alone = Harness(1000).answer(given);
+  const uint64_t id = harness.submit(given, 4);
+  harness.run();
+  for (uint64_t choice = 0; choice < 4; ++choice) EXPECT_EQ(harness.answers.at(id + choice), alone);
+
+  int64_t again = 0;  // prompt tokens that each further choice computes
+  switch (GetParam()) {
+    case Method::kLazy:
+    case Method::kBlock:
+    case Method::kMepic:
+      again = kQuestion - 32;
+      break;
+    case Method::kPrefix:
+      again = prompt - 112;
+      break;
+    case Method::kFull:
+      again = prompt;
+      break;
+  }
+  const int64_t decoded = 4 * (given.max_tokens - 1);
+  EXPECT_EQ(std::ssize(harness.device.views), prompt + 3 * again + decoded);
+  EXPECT_EQ(harness.usages.at(id).prompt_tokens, prompt);
+  EXPECT_EQ(harness.usages.at(id).cached_tokens, 0);
+}
+
+TEST(Scheduler, FurtherChoicesThatWaitAreOvertaken) {
+  Harness harness(1000, {8, 32, false});
+  harness.submit({{}, make_document(1, 100)}, 3);  // its prompt takes several steps
+  harness.submit({{}, make_document(2, 8)});
+  harness.step();
+  EXPECT_EQ(harness.scheduler().num_running(), 2);
+  EXPECT_EQ(harness.scheduler().num_waiting(), 2);
+  harness.run();
+  EXPECT_EQ(harness.finished_order.size(), 4U);
+}
+
+TEST(Scheduler, FurtherChoicesStartWhenTheFirstIsRemoved) {
+  Harness harness(1000, {8, 32, false});
+  const uint64_t id = harness.submit({{make_document(1, 100)}, make_document(2, 8)}, 3);
+  harness.step();
+  EXPECT_EQ(harness.scheduler().num_running(), 1);
+  harness.scheduler().remove(id);
+  harness.run();
+  EXPECT_EQ(harness.finished_order, (std::vector<uint64_t>{id + 1, id + 2}));
+}
+
+// To the eviction policy, a document of a request with n > 1 was used once: a flood of such
+// requests is still a scan.
+TEST(Scheduler, FurtherChoicesAreNoUsesOfADocument) {
+  Harness harness(60);
+  const Prompt popular{{make_document(1, 64)}, make_document(900, 3)};
+  for (int i = 0; i < 4; ++i) harness.answer(popular);
+  for (int i = 0; i < 100; ++i) {
+    harness.submit({{make_document(10 + i, 64)}, make_document(901, 3)}, 4);
+    harness.run();
+  }
+  const uint64_t id = harness.submit(popular);
+  harness.run();
+  EXPECT_EQ(harness.usages.at(id).cached_tokens, 64);
+  EXPECT_GT(harness.cache().stats().evictions_total, 50);
+}
+
 TEST(Scheduler, ReusesDocumentsInAnyOrder) {
   Harness harness(1000);
   const Ids a = make_document(1, 40);

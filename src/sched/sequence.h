@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,11 +75,13 @@ struct DocumentRange {
   int64_t end = 0;
 };
 
-/// A request in the scheduler.
+/// One choice of a request in the scheduler.
 struct Sequence {
-  uint64_t id = 0;  // in order of arrival
+  uint64_t id = 0;          // in order of arrival
+  uint64_t request_id = 0;  // id of its choice 0
+  int choice = 0;
   SamplingParams sampling;
-  std::vector<int32_t> stop_token_ids;
+  std::vector<int32_t> stop_token_ids;  // the model's own, unless ignored, and the request's
   bool prompt_logits = false;
   std::vector<int32_t> tokens;  // prompt, then answer; index = position
   int64_t num_prompt_tokens = 0;
@@ -86,8 +89,15 @@ struct Sequence {
   std::vector<DocumentRange> documents;
   std::vector<TokenRange> text_ranges;  // prompt positions of the text segments
   Usage usage;                          // token counts: set when first admitted
-  bool admitted_before = false;
+  /// Its reuse is on the books: it was admitted before, or choice 0 speaks for it.
+  bool usage_known = false;
 
+  std::span<const int32_t> prompt() const {
+    return std::span(tokens).first(static_cast<size_t>(num_prompt_tokens));
+  }
+  std::span<const int32_t> generated() const {
+    return std::span(tokens).subspan(static_cast<size_t>(num_prompt_tokens));
+  }
   int64_t num_generated() const { return static_cast<int64_t>(tokens.size()) - num_prompt_tokens; }
   SequenceSpan& last_span() { return spans.back(); }
   const SequenceSpan& last_span() const { return spans.back(); }
@@ -108,6 +118,10 @@ struct Sequence {
 std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segments,
                                         const MethodTraits& traits, const KeyDomain& domain,
                                         const std::string& salt);
+
+/// Choices 1 to n - 1 beside choice 0, which has not been submitted: the same prompt again, whose
+/// usage they leave to choice 0. The caller sets the ids.
+std::vector<std::unique_ptr<Sequence>> further_choices(const Sequence& first, int n);
 
 /// Blocks of the pool that the sequence holds at once, at most: its distinct documents, its copies
 /// and its text with `max_tokens` of answer.

@@ -45,7 +45,8 @@ class Harness {
   explicit Harness(int64_t num_blocks, SchedulerConfig config = {})
       : cache_(num_blocks), scheduler_(config, cache_) {}
 
-  uint64_t submit(const Prompt& prompt) {
+  /// The id of choice 0; those of the others follow it.
+  uint64_t submit(const Prompt& prompt, int num_choices = 1) {
     std::vector<TokenSegment> segments;
     for (const Ids& document : prompt.documents) {
       segments.push_back({SegmentKind::kDocument, document, "", -1});
@@ -56,11 +57,17 @@ class Harness {
     EXPECT_TRUE(normal.ok());
     auto sequence = expand_prompt(
         *normal, method_traits(prompt.method, prompt.recompute_first_block), {}, prompt.salt);
-    sequence->id = next_id_++;
     sequence->sampling.max_tokens = prompt.max_tokens;
     largest_need = std::max(largest_need, max_blocks(*sequence, prompt.max_tokens));
-    scheduler_.submit(std::move(sequence));
-    return next_id_ - 1;
+    const uint64_t request_id = next_id_;
+    auto further = further_choices(*sequence, num_choices);
+    further.insert(further.begin(), std::move(sequence));
+    for (auto& choice : further) {
+      choice->id = next_id_++;
+      choice->request_id = request_id;
+      scheduler_.submit(std::move(choice));
+    }
+    return request_id;
   }
 
   bool step() {

@@ -42,20 +42,28 @@ Stream submit(Engine& engine, const Request& request) {
   return std::move(*stream);
 }
 
-Answer wait_for(Stream& stream) {
-  Answer answer;
+std::vector<Answer> wait_for_choices(Stream& stream) {
+  std::vector<Answer> answers(1);
   for (;;) {
     Event event = stream.next();
+    const auto choice = static_cast<size_t>(event.choice);
+    if (choice >= answers.size()) answers.resize(choice + 1);
+    Answer& answer = answers[choice];
     answer.token_ids.insert(answer.token_ids.end(), event.token_ids.begin(), event.token_ids.end());
+    answer.logprobs.insert(answer.logprobs.end(), event.logprobs.begin(), event.logprobs.end());
     answer.text += event.text;
     if (!event.prompt_logits.empty()) answer.prompt_logits = std::move(event.prompt_logits);
     if (!event.finish_reason) continue;
     answer.finish_reason = *event.finish_reason;
+    answer.stop_reason = event.stop_reason;
     answer.error = event.error;
-    answer.usage = std::move(event.usage);
-    return answer;
+    if (!event.last) continue;
+    answers[0].usage = std::move(event.usage);
+    return answers;
   }
 }
+
+Answer wait_for(Stream& stream) { return wait_for_choices(stream).front(); }
 
 Answer run(Engine& engine, const Request& request) {
   Stream stream = submit(engine, request);

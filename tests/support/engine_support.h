@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,14 @@ struct EngineTestAccess {
 
 namespace anyslot::testing_support {
 
-/// Everything that one request gave.
+/// Everything that one choice gave; usage is that of the whole request, in choice 0.
 struct Answer {
   std::vector<int32_t> token_ids;
   std::string text;
+  std::vector<TokenLogprobs> logprobs;
   std::vector<float> prompt_logits;
   FinishReason finish_reason = FinishReason::kError;
+  std::optional<StopReason> stop_reason;
   std::string error;
   Usage usage;
 };
@@ -38,6 +41,9 @@ Segment text_segment(std::vector<int32_t> token_ids);
 
 /// Submits; throws with the engine's message when it refuses.
 Stream submit(Engine& engine, const Request& request);
+/// All choices, in their order.
+std::vector<Answer> wait_for_choices(Stream& stream);
+/// Choice 0.
 Answer wait_for(Stream& stream);
 Answer run(Engine& engine, const Request& request);
 
