@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,13 @@ class Stream {
   /// Waits for the next event. After the last event, only that one is returned again, without its
   /// tokens and text.
   Event next();
+  /// The next event if it is there, without waiting.
+  std::optional<Event> try_next();
+  /// Calls `ready` when events may have come since the last try_next() that found none: from the
+  /// engine thread, or at once when one is there already. It must return quickly and must call
+  /// neither the engine nor the stream; it is not called again once it was replaced or the stream
+  /// is gone.
+  void on_ready(std::function<void()> ready);
   /// Asks the engine to stop; choices that have not ended then end with FinishReason::kCancelled.
   /// Safe from any thread.
   void cancel();
@@ -61,6 +69,27 @@ struct Document {
   std::string id;
 };
 
+/// How a document is kept. Only methods that encode documents alone (lazy, block, mepic) keep any.
+struct DocumentOptions {
+  std::optional<Method> method;  // unset: the engine's default
+  std::string cache_salt;
+  bool pin = false;
+  int64_t ttl_seconds = 0;  // after its latest use; 0: none
+};
+
+/// A document in the cache.
+struct CachedDocument {
+  std::string key;  // hexadecimal digest, the same for the same tokens, method and salt
+  std::string id;   // as it was given last; empty: none
+  int64_t tokens = 0;
+  int64_t bytes = 0;  // of KV
+  int64_t hits = 0;   // requests that found it cached
+  double age_seconds = 0;
+  bool encoding = false;  // not usable yet
+  bool pinned = false;
+  std::optional<double> ttl_left_seconds;
+};
+
 /// An engine owns a model, its KV pool and one thread that runs the steps. All calls are
 /// thread-safe.
 class Engine {
@@ -77,6 +106,19 @@ class Engine {
   /// Tokenizes on the calling thread and queues the request. Fails at once for what can never be
   /// served: too long for the model, more blocks than the pool has, a document at the end.
   Expected<Stream> submit(const Request& request);
+
+  /// Encodes a document ahead of its use, unless it is cached already, and waits for it. Fails with
+  /// kInvalidArgument for segments that are no documents and methods that keep none, with
+  /// kResourceExhausted when it does not fit.
+  Expected<CachedDocument> register_document(const Segment& document,
+                                             const DocumentOptions& options);
+  /// The documents that were cached under a salt, the latest used first; no others can be seen.
+  std::vector<CachedDocument> documents(const std::string& cache_salt) const;
+  /// Each fails with kNotFound for a key that is not cached under the salt. A pinned document must
+  /// be unpinned before it can be removed; one in use goes when its last request ends.
+  Status pin_document(const std::string& key, const std::string& cache_salt);
+  Status unpin_document(const std::string& key, const std::string& cache_salt);
+  Status remove_document(const std::string& key, const std::string& cache_salt);
 
   /// Renders documents and a question through the model's rag_template.json into segments:
   /// preamble, documents, question.

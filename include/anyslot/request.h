@@ -29,6 +29,11 @@ struct Segment {
   /// The bytes of `text` that a template wrote. Special tokens match only inside them.
   std::vector<ByteRange> markup;
   std::string id;  // echoed in DocumentUsage; empty: none
+  /// Of a document: spares it from eviction until it is unpinned. A pinned document that cannot be
+  /// kept fails the request.
+  bool pin = false;
+  /// Of a document: seconds after its latest use when it may go first; 0: none.
+  int64_t ttl_seconds = 0;
 };
 
 /// How tokens are chosen and what ends an answer. submit() refuses values outside the ranges given
