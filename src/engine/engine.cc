@@ -24,6 +24,10 @@ Stream::~Stream() {
 
 Event Stream::next() { return state_->next(); }
 
+std::optional<Event> Stream::try_next() { return state_->try_next(); }
+
+void Stream::on_ready(std::function<void()> ready) { state_->on_ready(std::move(ready)); }
+
 void Stream::cancel() { state_->cancel(); }
 
 Engine::Engine(std::unique_ptr<internal::EngineCore> core) : core_(std::move(core)) {}
@@ -61,6 +65,17 @@ Expected<std::vector<Segment>> Engine::render_rag(const std::vector<Document>& d
         " has no rag_template.json, which says how documents and question become a prompt");
   }
   return core_->parts().rag_template->render(documents, question);
+}
+
+Expected<std::vector<Segment>> Engine::render_chat(const std::vector<ChatMessage>& messages,
+                                                   const std::vector<Document>& documents) const {
+  const internal::EngineParts& parts = core_->parts();
+  if (parts.rag_template) return parts.rag_template->render_chat(messages, documents);
+  if (parts.chat_template) return parts.chat_template->render(messages, documents);
+  return failed_precondition(
+      parts.model.name +
+      " has neither rag_template.json nor a chat template (tokenizer_config.json, "
+      "chat_template.jinja) that this build can render; send a finished prompt instead");
 }
 
 Expected<std::vector<int32_t>> Engine::tokenize(const std::string& text,

@@ -16,6 +16,7 @@ void StreamState::push(Event event) {
   {
     const std::lock_guard lock(mutex_);
     events_.push_back(std::move(event));
+    if (on_ready_) on_ready_();
   }
   ready_.notify_one();
 }
@@ -44,7 +45,25 @@ Event StreamState::take_event() {
 
 Event StreamState::next() {
   if (last_) return *last_;
-  Event event = take_event();
+  return finish_event(take_event());
+}
+
+std::optional<Event> StreamState::try_next() {
+  if (last_) return std::nullopt;
+  if (num_read_ == taken_.size()) {
+    const std::lock_guard lock(mutex_);
+    if (events_.empty()) return std::nullopt;
+  }
+  return finish_event(take_event());
+}
+
+void StreamState::on_ready(std::function<void()> ready) {
+  const std::lock_guard lock(mutex_);
+  on_ready_ = std::move(ready);
+  if (on_ready_ && !events_.empty()) on_ready_();
+}
+
+Event StreamState::finish_event(Event event) {
   decode_text(event);
   if (event.last) {
     last_ = event;
@@ -57,6 +76,10 @@ Event StreamState::next() {
 }
 
 void StreamState::abandon() {
+  {
+    const std::lock_guard lock(mutex_);
+    on_ready_ = nullptr;
+  }
   if (!last_) cancel();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,6 +28,8 @@ struct StreamState {
 
   /// Reader's thread.
   Event next();
+  std::optional<Event> try_next();
+  void on_ready(std::function<void()> ready);
   void cancel();
   /// Cancels unless the last event has been read.
   void abandon();
@@ -36,11 +39,13 @@ struct StreamState {
 
  private:
   Event take_event();
+  Event finish_event(Event event);
   void decode_text(Event& event);
 
   std::mutex mutex_;
   std::condition_variable ready_;
   std::vector<Event> events_;
+  std::function<void()> on_ready_;  // called under the lock
 
   std::vector<Event> taken_;       // by the reader
   size_t num_read_ = 0;            // of them
