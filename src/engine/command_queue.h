@@ -34,6 +34,7 @@ struct CancelCommand {
 /// Runs between two steps on the engine thread.
 struct CallCommand {
   std::function<void()> call;
+  std::function<void()> done;  // when the statistics show its effect; also when it threw
 };
 using Command = std::variant<SubmitCommand, RegisterCommand, CancelCommand, CallCommand>;
 

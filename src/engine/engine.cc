@@ -65,11 +65,11 @@ void Engine::register_document(const Segment& document, const DocumentOptions& o
 
 Expected<CachedDocument> Engine::register_document(const Segment& document,
                                                    const DocumentOptions& options) {
-  std::promise<Expected<CachedDocument>> result;
-  core_->register_document(document, options, [&result](Expected<CachedDocument> registered) {
-    result.set_value(std::move(registered));
+  const auto result = std::make_shared<std::promise<Expected<CachedDocument>>>();
+  core_->register_document(document, options, [result](Expected<CachedDocument> registered) {
+    result->set_value(std::move(registered));
   });
-  return result.get_future().get();
+  return result->get_future().get();
 }
 
 std::vector<CachedDocument> Engine::documents(const std::string& cache_salt) const {

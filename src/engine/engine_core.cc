@@ -57,13 +57,12 @@ void EngineCore::register_document(const Segment& document, const DocumentOption
     std::get<RegisterCommand>(command).done(shutting_down());
 }
 
+// The promise is shared: the engine's thread may still be in it when the wait is over.
 void EngineCore::call(const std::function<void(StepLoop&)>& call) {
-  std::promise<void> done;
-  const bool queued = commands_->push(CallCommand{[&] {
-    call(loop_);
-    done.set_value();
-  }});
-  if (queued) done.get_future().wait();
+  const auto done = std::make_shared<std::promise<void>>();
+  const bool queued =
+      commands_->push(CallCommand{[&] { call(loop_); }, [done] { done->set_value(); }});
+  if (queued) done->get_future().wait();
 }
 
 }  // namespace anyslot::internal

@@ -106,7 +106,11 @@ void StepLoop::handle(CancelCommand& command) {
   end_request(command.request_id, FinishReason::kCancelled, {});
 }
 
-void StepLoop::handle(CallCommand& command) { command.call(); }
+void StepLoop::handle(CallCommand& command) {
+  guarded(command.call);
+  publish_stats();
+  command.done();
+}
 
 void StepLoop::set_clock(std::function<int64_t()> ticks) {
   ticks_ = ticks == nullptr ? steady_ticks : std::move(ticks);
