@@ -35,7 +35,7 @@ struct Segment {
   bool pin = false;
   /// Of such a document: its time to live, [1, 315360000] seconds after its latest use. After it,
   /// the document is cold. 0: without limit; unset: as requests before had it.
-  std::optional<int64_t> ttl_seconds;
+  std::optional<int64_t> ttl_seconds = std::nullopt;
 };
 
 /// How tokens are chosen and what ends an answer. submit() refuses values outside the ranges given

@@ -51,7 +51,7 @@ struct AttentionPlan {
   std::vector<WorkItem> items;  // the most expensive first
   std::vector<Merge> merges;    // in ascending order of output_row
   std::vector<int32_t> slots;   // partial slots, referred to by merges; ascending within each
-  int32_t num_partials = 0;     // float32 [num_partials, num_heads, head_dim + 2 (max, sum)]
+  int32_t num_partials = 0;     // float32 [num_partials, num_heads, head_dim + 2]
   int64_t window = 0;           // 0: none
   /// KV tokens that the runs cover: tokens that several tiles of one run read count once.
   int64_t kv_tokens_read = 0;

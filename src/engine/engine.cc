@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <future>
 #include <system_error>
 #include <utility>
 
@@ -55,6 +56,44 @@ Expected<Stream> Engine::submit(const Request& request) {
   auto state = core_->submit(request);
   if (!state.ok()) return state.status();
   return Stream(std::move(*state));
+}
+
+void Engine::register_document(const Segment& document, const DocumentOptions& options,
+                               std::function<void(Expected<CachedDocument>)> done) {
+  core_->register_document(document, options, std::move(done));
+}
+
+Expected<CachedDocument> Engine::register_document(const Segment& document,
+                                                   const DocumentOptions& options) {
+  const auto result = std::make_shared<std::promise<Expected<CachedDocument>>>();
+  core_->register_document(document, options, [result](Expected<CachedDocument> registered) {
+    result->set_value(std::move(registered));
+  });
+  return result->get_future().get();
+}
+
+std::vector<CachedDocument> Engine::documents(const std::string& cache_salt) const {
+  std::vector<CachedDocument> documents;
+  core_->call([&](internal::StepLoop& loop) { documents = loop.documents().list(cache_salt); });
+  return documents;
+}
+
+Status Engine::pin_document(const std::string& key, const std::string& cache_salt) {
+  Status status;
+  core_->call([&](internal::StepLoop& loop) { status = loop.documents().pin(key, cache_salt); });
+  return status;
+}
+
+Status Engine::unpin_document(const std::string& key, const std::string& cache_salt) {
+  Status status;
+  core_->call([&](internal::StepLoop& loop) { status = loop.documents().unpin(key, cache_salt); });
+  return status;
+}
+
+Status Engine::remove_document(const std::string& key, const std::string& cache_salt) {
+  Status status;
+  core_->call([&](internal::StepLoop& loop) { status = loop.documents().remove(key, cache_salt); });
+  return status;
 }
 
 Expected<std::vector<Segment>> Engine::render_rag(const std::vector<Document>& documents,

@@ -3,109 +3,136 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backend/cpu/exp_kernel.h"
+#include "backend/cpu/attention_stages.h"
 #include "backend/cpu/kernels.h"
 
 namespace anyslot::cpu {
 namespace {  // NOLINT: each instruction set has its own copy, compiled with its own flags
 
 /// Attention of the rows of one work item over runs of blocks: keys are taken kTileKeys at a time,
-/// with a running maximum and sum per row, and the weighted values are rescaled when the maximum
-/// grows.
+/// rows as many as fill the registers.
 template <typename Dot>
 class AttentionKernel {
  public:
   static void reset(const AttentionTile& tile);
-  static void attend(const AttentionTile& tile, const KeyRun& run);
+  static void attend(const AttentionTile* tiles, int num_tiles, const KeyRun& run);
 
  private:
-  using S = typename Dot::Simd;
-  using Vec = typename S::Vec;
-  using Operand = typename Dot::Operand;
-  static constexpr int kLanes = S::kLanes;
-  static constexpr int kVecBytes =
-      kLanes * Dot::kPack * static_cast<int>(sizeof(typename Dot::Element));
-  static constexpr int kTileVecs = kTileKeys / kLanes;
+  using Stages = AttentionStages<Dot>;
 
-  /// The keys of one tile, for all rows.
-  struct Tile {
-    const std::byte* keys[kTileBlocks];
-    const std::byte* values[kTileBlocks];
-    const std::byte* next_keys[kTileBlocks];  // of the tile after it, for prefetching
-    const std::byte* next_values[kTileBlocks];
-    int num_blocks;
-    int first_token;
-  };
-  /// What the rows of one register tile need between scores and values.
-  struct Scratch {
-    alignas(64) float scores[Dot::kRows * kTileKeys];
-    alignas(64) Operand weights[Dot::kRows * kTileKeys];
-    alignas(64) float rescale[kMaxLanes];
-  };
-
-  static Tile tile_at(const KeyRun& run, int first_block);
+  template <int kM, bool kFetchAll>
+  static void run_job(const RowJob& job);
   static void expand_bounds(const AttentionTile& tile, const KeyRun& run);
-  template <int kCount>
-  static void dispatch(const AttentionTile& tile, const Tile& keys, int first, int count);
-  template <int kM>
-  static void attend_rows(const AttentionTile& tile, const Tile& keys, int first);
-  template <int kM>
-  static void score(const Operand* queries, int head_dim, const Tile& keys, float* scores);
-  static void mask(const AttentionTile& tile, const Tile& keys, int row, float* scores);
-  template <int kM>
-  static void weigh(const AttentionTile& tile, int first, Scratch& scratch);
-  template <int kM>
-  static void add_values(const Scratch& scratch, const Tile& keys, int head_dim, float* outputs);
-  template <int kM, int kN>
-  static void add_values_of_columns(const Scratch& scratch, const Tile& keys, int head_dim,
-                                    int column, float* outputs);
-  template <int kM, int kN>
-  static void multiply(Vec (&sums)[kM][kN], const Operand* a, int64_t a_stride,
-                       const std::byte* const (&b)[kN], const std::byte* const (&next)[kN],
-                       int64_t step_bytes, int num_steps);
+  static KeyTile tile_at(const KeyRun& run, int first_block, int num_blocks, int first_listed);
+  static void fetch_pages(const KeyTile& keys);
+  static void share_fetching(int group, int num_groups, RowJob& job);
+  /// Says whether any of the job's rows sees any of its keys; sets what the job hides.
+  static bool sees_any(RowJob& job);
 };
 
 template <typename Dot>
 void AttentionKernel<Dot>::reset(const AttentionTile& tile) {
   const int64_t rows = int64_t{tile.num_rows} * tile.group;
-  for (int64_t m = 0; m < rows; ++m) tile.maxima[m] = -__builtin_inff();
+  for (int64_t m = 0; m < rows; ++m) tile.starts[m] = 0;
+  for (int64_t m = 0; m < rows; ++m) tile.limits[m] = Stages::kHidden;
   for (int64_t i = 0; i < rows * kMaxLanes; ++i) tile.sums[i] = 0;
   for (int64_t i = 0; i < rows * tile.head_dim; ++i) tile.outputs[i] = 0;
 }
 
+/// Calls function(constant) for the constant in [1, kMost] that equals count.
+template <int kMost, typename Function>
+[[gnu::always_inline]] inline void with_constant(int count, const Function& function) {
+  if (count == kMost) {
+    function(Constant<kMost>());
+  } else if constexpr (kMost > 1) {
+    with_constant<kMost - 1>(count, function);
+  }
+}
+
 template <typename Dot>
-void AttentionKernel<Dot>::attend(const AttentionTile& tile, const KeyRun& run) {
-  expand_bounds(tile, run);
-  const int rows = tile.num_rows * tile.group;
+template <int kM, bool kFetchAll>
+void AttentionKernel<Dot>::run_job(const RowJob& job) {
+  typename Stages::Scratch scratch;
+  Stages::template score<kM, kFetchAll>(job, scratch);
+  Stages::template weigh<kM>(job, scratch);
+  Stages::template add_values<kM, kFetchAll>(job, scratch);
+}
+
+template <typename Dot>
+void AttentionKernel<Dot>::attend(const AttentionTile* tiles, int num_tiles, const KeyRun& run) {
+  expand_bounds(tiles[0], run);
+  const int rows = tiles[0].num_rows * tiles[0].group;
   const int num_groups = (rows + Dot::kRows - 1) / Dot::kRows;
+  int listed = 0;
   for (int block = 0; block < run.num_blocks; block += kTileBlocks) {
-    const Tile keys = tile_at(run, block);
-    for (int g = 0; g < num_groups; ++g) {  // of nearly equal size
-      const int first = rows * g / num_groups;
-      dispatch<Dot::kRows>(tile, keys, first, rows * (g + 1) / num_groups - first);
+    const int left = run.num_blocks - block;
+    const int num_blocks = left < kTileBlocks ? left : kTileBlocks;
+    for (int t = 0; t < num_tiles; ++t, listed += num_blocks) {
+      const KeyTile at_hand = tile_at(run, block, num_blocks, listed);
+      fetch_pages(at_hand);
+      for (int g = 0; g < num_groups; ++g) {  // of nearly equal size
+        RowJob job;
+        job.rows = &tiles[t];
+        job.begins = tiles[0].begins;
+        job.ends = tiles[0].ends;
+        job.keys = &at_hand;
+        job.first = rows * g / num_groups;
+        job.count = rows * (g + 1) / num_groups - job.first;
+        if (!sees_any(job)) continue;
+        share_fetching(g, num_groups, job);
+        with_constant<Dot::kRows>(job.count, [&](auto m) {
+          if (job.fetch_all) {
+            run_job<m, true>(job);
+          } else {
+            run_job<m, false>(job);
+          }
+        });
+      }
     }
   }
 }
 
-/// A tile at the end repeats its last block; no row sees the copies.
 template <typename Dot>
-typename AttentionKernel<Dot>::Tile AttentionKernel<Dot>::tile_at(const KeyRun& run,
-                                                                  int first_block) {
-  Tile tile;
-  const int left = run.num_blocks - first_block;
-  const int num_listed = run.num_blocks + run.num_ahead;
-  tile.num_blocks = left < kTileBlocks ? left : kTileBlocks;
+KeyTile AttentionKernel<Dot>::tile_at(const KeyRun& run, int first_block, int num_blocks,
+                                      int first_listed) {
+  KeyTile tile;
+  tile.num_blocks = num_blocks;
   tile.first_token = first_block * kBlockTokens;
   for (int b = 0; b < kTileBlocks; ++b) {
-    const int block = first_block + (b < tile.num_blocks ? b : tile.num_blocks - 1);
-    const int after = first_block + tile.num_blocks + b;
-    const int next = after < num_listed ? after : num_listed - 1;
+    const int block = first_listed + (b < num_blocks ? b : num_blocks - 1);
+    const int after = first_listed + num_blocks + b;
+    const int next = after < run.num_listed ? after : run.num_listed - 1;
     tile.keys[b] = run.keys[block];
     tile.values[b] = run.values[block];
     tile.next_keys[b] = run.keys[next];
     tile.next_values[b] = run.values[next];
   }
   return tile;
+}
+
+/// Finds the next tile's pages all at once: one after the other each would take as long as some
+/// hundred instructions.
+template <typename Dot>
+void AttentionKernel<Dot>::fetch_pages(const KeyTile& keys) {
+  for (int b = 0; b < kTileBlocks; ++b) {
+    __builtin_prefetch(keys.next_keys[b], 0, 2);
+    __builtin_prefetch(keys.next_values[b], 0, 2);
+  }
+}
+
+/// Four columns, dealt out evenly to the first four groups.
+template <typename Dot>
+void AttentionKernel<Dot>::share_fetching(int group, int num_groups, RowJob& job) {
+  job.fetch_all = num_groups == 1;
+  job.fetch_none = group >= 4;
+  job.fetched_columns[0] = group;
+  job.fetched_columns[1] = group;
+  if (num_groups == 2) {
+    job.fetched_columns[0] = 2 * group;
+    job.fetched_columns[1] = 2 * group + 1;
+  } else if (num_groups == 3 && group == 2) {
+    job.fetched_columns[1] = 3;
+  }
 }
 
 template <typename Dot>
@@ -122,177 +149,23 @@ void AttentionKernel<Dot>::expand_bounds(const AttentionTile& tile, const KeyRun
 }
 
 template <typename Dot>
-template <int kCount>
-void AttentionKernel<Dot>::dispatch(const AttentionTile& tile, const Tile& keys, int first,
-                                    int count) {
-  if (count == kCount) {
-    attend_rows<kCount>(tile, keys, first);
-  } else if constexpr (kCount > 1) {
-    dispatch<kCount - 1>(tile, keys, first, count);
+bool AttentionKernel<Dot>::sees_any(RowJob& job) {
+  const int tile_begin = job.keys->first_token;
+  const int tile_end = tile_begin + job.keys->num_blocks * kBlockTokens;
+  int latest_begin = tile_begin;
+  int first_end = tile_end;
+  bool any = false;
+  bool same_end = true;
+  for (int m = job.first; m < job.first + job.count; ++m) {
+    any = any || (job.begins[m] < tile_end && job.ends[m] > tile_begin);
+    latest_begin = job.begins[m] > latest_begin ? job.begins[m] : latest_begin;
+    first_end = job.ends[m] < first_end ? job.ends[m] : first_end;
+    same_end = same_end && job.ends[m] == job.ends[job.first];
   }
-}
-
-template <typename Dot>
-template <int kM>
-void AttentionKernel<Dot>::attend_rows(const AttentionTile& tile, const Tile& keys, int first) {
-  const int tile_end = keys.first_token + kTileKeys;
-  bool none = true;
-  bool all = true;
-  for (int m = first; m < first + kM; ++m) {
-    none = none && (tile.begins[m] >= tile_end || tile.ends[m] <= keys.first_token);
-    all = all && tile.begins[m] <= keys.first_token && tile.ends[m] >= tile_end;
-  }
-  if (none) return;
-  Scratch scratch;
-  const auto* queries = static_cast<const Operand*>(tile.queries) + int64_t{first} * tile.head_dim;
-  score<kM>(queries, tile.head_dim, keys, scratch.scores);
-  if (!all) {
-    for (int m = 0; m < kM; ++m) mask(tile, keys, first + m, scratch.scores + m * kTileKeys);
-  }
-  weigh<kM>(tile, first, scratch);
-  add_values<kM>(scratch, keys, tile.head_dim, tile.outputs + int64_t{first} * tile.head_dim);
-}
-
-/// scores = queries keys^T. queries: [kM, head_dim]; scores: [kM, kTileKeys].
-template <typename Dot>
-template <int kM>
-void AttentionKernel<Dot>::score(const Operand* queries, int head_dim, const Tile& keys,
-                                 float* scores) {
-  constexpr int kN = Dot::kCols;
-  constexpr int kBlockVecs = kBlockTokens / kLanes;
-  for (int v = 0; v < kTileVecs; v += kN) {
-    const std::byte* b[kN];
-    const std::byte* next[kN];
-    for (int n = 0; n < kN; ++n) {
-      const int64_t offset = (v + n) % kBlockVecs * kVecBytes;
-      b[n] = keys.keys[(v + n) / kBlockVecs] + offset;
-      next[n] = keys.next_keys[(v + n) / kBlockVecs] + offset;
-    }
-    Vec sums[kM][kN];
-    for (int m = 0; m < kM; ++m) {
-      for (int n = 0; n < kN; ++n) sums[m][n] = S::zero();
-    }
-    multiply<kM, kN>(sums, queries, head_dim, b, next, kBlockVecs * kVecBytes,
-                     head_dim / Dot::kPack);
-    for (int m = 0; m < kM; ++m) {
-      for (int n = 0; n < kN; ++n) S::store(scores + m * kTileKeys + (v + n) * kLanes, sums[m][n]);
-    }
-  }
-}
-
-template <typename Dot>
-void AttentionKernel<Dot>::mask(const AttentionTile& tile, const Tile& keys, int row,
-                                float* scores) {
-  const int begin = tile.begins[row] - keys.first_token;
-  const int end = tile.ends[row] - keys.first_token;
-  for (int i = 0; i < kTileKeys; i += kLanes) {
-    S::store(scores + i, S::keep_lanes(S::load(scores + i), begin - i, end - i));
-  }
-}
-
-/// Turns scores into weights relative to the new maximum, and brings maximum and sum up to date.
-template <typename Dot>
-template <int kM>
-void AttentionKernel<Dot>::weigh(const AttentionTile& tile, int first, Scratch& scratch) {
-  static_assert(kM <= kLanes);
-  alignas(64) float shifts[kLanes] = {};
-  alignas(64) float growths[kLanes] = {};
-  for (int m = 0; m < kM; ++m) {
-    const float* scores = scratch.scores + m * kTileKeys;
-    Vec top = S::load(scores);
-    for (int i = kLanes; i < kTileKeys; i += kLanes) top = S::max(top, S::load(scores + i));
-    const float before = tile.maxima[first + m];
-    const float largest = S::reduce_max(top);
-    const float now = largest > before ? largest : before;
-    tile.maxima[first + m] = now;
-    shifts[m] = now == -__builtin_inff() ? 0.0F : now;  // a row that has seen nothing yet
-    growths[m] = before - shifts[m];
-  }
-  S::store(scratch.rescale, exp_of<S>(S::load(growths)));
-  for (int m = 0; m < kM; ++m) {
-    const float* scores = scratch.scores + m * kTileKeys;
-    const Vec shift = S::set(shifts[m]);
-    float* sums = tile.sums + int64_t{first + m} * kMaxLanes;
-    Vec sum = S::mul(S::load(sums), S::set(scratch.rescale[m]));
-    for (int i = 0; i < kTileKeys; i += kLanes) {
-      const Vec weight = exp_of<S>(S::sub(S::load(scores + i), shift));
-      sum = S::add(sum, weight);
-      Dot::store_operands(scratch.weights + m * kTileKeys + i, weight);
-    }
-    S::store(sums, sum);
-  }
-}
-
-/// outputs = outputs * rescale + weights values. outputs: [kM, head_dim].
-template <typename Dot>
-template <int kM>
-void AttentionKernel<Dot>::add_values(const Scratch& scratch, const Tile& keys, int head_dim,
-                                      float* outputs) {
-  const int num_columns = head_dim / kLanes;
-  int column = 0;
-  for (; column + Dot::kCols <= num_columns; column += Dot::kCols) {
-    add_values_of_columns<kM, Dot::kCols>(scratch, keys, head_dim, column, outputs);
-  }
-  if constexpr (Dot::kCols > 2) {  // head_dim is a multiple of 16
-    for (; column + 2 <= num_columns; column += 2) {
-      add_values_of_columns<kM, 2>(scratch, keys, head_dim, column, outputs);
-    }
-    if (column < num_columns) {
-      add_values_of_columns<kM, 1>(scratch, keys, head_dim, column, outputs);
-    }
-  }
-}
-
-template <typename Dot>
-template <int kM, int kN>
-void AttentionKernel<Dot>::add_values_of_columns(const Scratch& scratch, const Tile& keys,
-                                                 int head_dim, int column, float* outputs) {
-  Vec sums[kM][kN];
-  for (int m = 0; m < kM; ++m) {
-    const Vec rescale = S::set(scratch.rescale[m]);
-    for (int n = 0; n < kN; ++n) {
-      sums[m][n] = S::mul(S::load(outputs + m * head_dim + (column + n) * kLanes), rescale);
-    }
-  }
-  const int64_t step_bytes = int64_t{head_dim} / kLanes * kVecBytes;
-  for (int block = 0; block < keys.num_blocks; ++block) {
-    const std::byte* b[kN];
-    const std::byte* next[kN];
-    for (int n = 0; n < kN; ++n) {
-      b[n] = keys.values[block] + (column + n) * kVecBytes;
-      next[n] = keys.next_values[block] + (column + n) * kVecBytes;
-    }
-    multiply<kM, kN>(sums, scratch.weights + block * kBlockTokens, kTileKeys, b, next, step_bytes,
-                     kBlockTokens / Dot::kPack);
-  }
-  for (int m = 0; m < kM; ++m) {
-    for (int n = 0; n < kN; ++n) {
-      S::store(outputs + m * head_dim + (column + n) * kLanes, sums[m][n]);
-    }
-  }
-}
-
-/// sums += a b over num_steps steps. a: [kM, num_steps * kPack]; b: kN columns of vectors; next:
-/// what stands in the next tile where b stands in this one, fetched into the second-level cache
-/// meanwhile, because blocks lie anywhere in memory and the hardware's prefetcher sees the end of
-/// each too late.
-template <typename Dot>
-template <int kM, int kN>
-[[gnu::always_inline]] inline void AttentionKernel<Dot>::multiply(
-    Vec (&sums)[kM][kN], const Operand* a, int64_t a_stride, const std::byte* const (&b)[kN],
-    const std::byte* const (&next)[kN], int64_t step_bytes, int num_steps) {
-  for (int step = 0; step < num_steps; ++step) {
-    typename Dot::Packed packed[kN];
-    for (int n = 0; n < kN; ++n) {
-      packed[n] = Dot::load(b[n] + step * step_bytes);
-      __builtin_prefetch(next[n] + step * step_bytes, 0, 2);
-    }
-    for (int m = 0; m < kM; ++m) {
-      for (int n = 0; n < kN; ++n) {
-        Dot::add_product(sums[m][n], packed[n], a + m * a_stride + step * Dot::kPack);
-      }
-    }
-  }
+  const bool see_same = latest_begin == tile_begin && (same_end || first_end == tile_end);
+  job.see_differently = !see_same;
+  job.hidden_from = see_same ? first_end - tile_begin : kTileKeys;
+  return any;
 }
 
 }  // namespace

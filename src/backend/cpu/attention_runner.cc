@@ -7,11 +7,13 @@ namespace anyslot::cpu {
 
 namespace {
 
-/// Blocks that are listed at a time.
-constexpr int kRunBlocks = 256;
+/// kv heads of a task, at most.
+constexpr int kTaskHeads = 4;
+/// Blocks that are listed at a time, each once for every head of the task.
+constexpr int kRunBlocks = 64;
 /// Blocks of raw keys that are turned at a time: they should still be in the second-level cache
 /// when they are scored.
-constexpr int kRawRunBlocks = 16;
+constexpr int kRawRunBlocks = 4;
 
 /// Hands out consecutive, aligned pieces of one memory; without memory it only counts.
 class Carver {
@@ -48,23 +50,41 @@ int group_of(const AttentionSpec& spec) { return spec.num_heads / spec.num_kv_he
 
 }  // namespace
 
+/// Blocks [begin, end) of a span.
+struct AttentionRunner::BlockRun {
+  int64_t begin;
+  int64_t end;
+
+  /// Calls visit(first, count) for the blocks that one head is taken through at a time.
+  template <typename Visit>
+  void for_tiles(const Visit& visit) const {
+    for (int64_t first = begin; first < end; first += kTileBlocks) {
+      visit(first, static_cast<int>(std::min<int64_t>(kTileBlocks, end - first)));
+    }
+  }
+};
+
 struct AttentionRunner::Worker {
+  int num_rows = 0;
   HostMemory memory;
-  AttentionTile tile;
-  float* cosine = nullptr;  // [num_pairs]: of the position at hand
+  AttentionTile tiles[kTaskHeads];  // of the task's kv heads
+  float* cosine = nullptr;          // [num_pairs]: of the position at hand
   float* sine = nullptr;
   float* row_cosine = nullptr;  // [rows, num_pairs]: of the rows' own positions
   float* row_sine = nullptr;
-  std::byte* turned_keys = nullptr;  // kRawRunBlocks blocks of raw keys, turned
-  bool has_raw_query = false;        // tile.queries are turned by the rows' own positions
+  float* block_cosine = nullptr;  // [num_pairs, 16]: of the tokens of the block at hand
+  float* block_sine = nullptr;
+  std::byte* turned_keys = nullptr;  // kRawRunBlocks blocks of raw keys of each head, turned
+  bool has_raw_query = false;        // the queries are turned by the rows' own positions
   std::vector<int64_t> begins;       // per row: tokens of the range at hand that it sees
   std::vector<int64_t> ends;
   std::vector<int32_t> run_begins;  // the same, from the first token of a run of blocks
   std::vector<int32_t> run_ends;
-  const std::byte* keys[kRunBlocks + kTileBlocks];
-  const std::byte* values[kRunBlocks + kTileBlocks];
-  int num_blocks = 0;  // listed in keys and values, to be attended to
-  int num_ahead = 0;   // listed behind them, to be prefetched
+  // A run of blocks as it is attended to: a few blocks of one head, the same of the next head, ...;
+  // and behind the run a few blocks that come next.
+  const std::byte* keys[(kRunBlocks + kTileBlocks) * kTaskHeads];
+  const std::byte* values[(kRunBlocks + kTileBlocks) * kTaskHeads];
+  int num_listed = 0;
   std::vector<const float*> partials;
 
   /// Lays out memory for `rows` query rows.
@@ -73,21 +93,27 @@ struct AttentionRunner::Worker {
     const int head_dim = call.spec.head_dim;
     const int64_t heads = int64_t{rows} * group;
     Carver carver(data);
-    tile.group = group;
-    tile.head_dim = head_dim;
-    tile.queries = carver.take<float>(heads * head_dim);
-    tile.outputs = carver.take<float>(heads * head_dim);
-    tile.maxima = carver.take<float>(heads);
-    tile.sums = carver.take<float>(heads * kMaxLanes);
-    tile.begins = carver.take<int32_t>(heads);
-    tile.ends = carver.take<int32_t>(heads);
+    for (int h = 0; h < std::min(kTaskHeads, call.spec.num_kv_heads); ++h) {
+      AttentionTile& tile = tiles[h];
+      tile.group = group;
+      tile.head_dim = head_dim;
+      tile.queries = carver.take<float>(heads * head_dim);
+      tile.outputs = carver.take<float>(heads * head_dim);
+      tile.starts = carver.take<float>(heads);
+      tile.limits = carver.take<float>(heads);
+      tile.sums = carver.take<float>(heads * kMaxLanes);
+      tile.begins = carver.take<int32_t>(heads);
+      tile.ends = carver.take<int32_t>(heads);
+    }
     const int pairs = call.spec.rope->num_pairs();
     cosine = carver.take<float>(pairs);
     sine = carver.take<float>(pairs);
     row_cosine = carver.take<float>(int64_t{rows} * pairs);
     row_sine = carver.take<float>(int64_t{rows} * pairs);
-    turned_keys =
-        carver.take<std::byte>(static_cast<int64_t>(call.storage.head_bytes() * kRawRunBlocks));
+    block_cosine = carver.take<float>(int64_t{pairs} * kBlockSize);
+    block_sine = carver.take<float>(int64_t{pairs} * kBlockSize);
+    turned_keys = carver.take<std::byte>(
+        static_cast<int64_t>(call.storage.head_bytes() * kRawRunBlocks * kTaskHeads));
     return carver.bytes();
   }
 };
@@ -99,17 +125,23 @@ AttentionRunner::AttentionRunner(const KernelTable& kernels, ThreadPool& threads
 
 AttentionRunner::~AttentionRunner() = default;
 
+int AttentionRunner::tasks_of_item(int num_kv_heads) {
+  return (num_kv_heads + kTaskHeads - 1) / kTaskHeads;
+}
+
 Status AttentionRunner::run(const AttentionCall& call) {
   kv_ = call.storage.shape().dtype == DType::kFloat32 ? kernels_.float32_kv : kernels_.bfloat16_kv;
   if (Status status = reserve(call); !status) return status;
   make_token_turns(call);
   const AttentionPlan& plan = call.plan;
   const int num_kv_heads = call.spec.num_kv_heads;
+  const int num_tasks = tasks_of_item(num_kv_heads);
   const auto run_task = [&](int64_t task, int worker) {
-    run_item(call, plan.items[task / num_kv_heads], static_cast<int>(task % num_kv_heads),
-             *workers_[worker]);
+    const int part = static_cast<int>(task % num_tasks);
+    const KvHeads heads{num_kv_heads * part / num_tasks, num_kv_heads * (part + 1) / num_tasks};
+    run_item(call, plan.items[task / num_tasks], heads, *workers_[worker]);
   };
-  threads_.parallel_for(static_cast<int64_t>(plan.items.size()) * num_kv_heads,
+  threads_.parallel_for(static_cast<int64_t>(plan.items.size()) * num_tasks,
                         [&run_task](int64_t task, int worker) { run_task(task, worker); });
   const auto run_merge = [&](int64_t task, int worker) {
     merge(call, plan.merges[task / num_kv_heads], static_cast<int>(task % num_kv_heads),
@@ -167,28 +199,31 @@ void AttentionRunner::make_token_turns(const AttentionCall& call) {
   }
 }
 
-void AttentionRunner::run_item(const AttentionCall& call, const WorkItem& item, int kv_head,
+void AttentionRunner::run_item(const AttentionCall& call, const WorkItem& item, KvHeads heads,
                                Worker& worker) {
   const RopeTable& rope = *call.spec.rope;
-  worker.tile.num_rows = item.row_end - item.row_begin;
+  worker.num_rows = item.row_end - item.row_begin;
   worker.has_raw_query = false;
-  kv_->reset(worker.tile);
-  for (int64_t r = 0; r < worker.tile.num_rows; ++r) {
+  for (int h = 0; h < heads.size(); ++h) {
+    worker.tiles[h].num_rows = worker.num_rows;
+    kv_->reset(worker.tiles[h]);
+  }
+  for (int64_t r = 0; r < worker.num_rows; ++r) {
     rope.cos_sin(position_of_row(call, item, static_cast<int>(r)),
                  worker.row_cosine + r * rope.num_pairs(), worker.row_sine + r * rope.num_pairs());
   }
   for (int32_t i = item.range_begin; i < item.range_end; ++i) {
     const Range& range = call.plan.ranges[i];
     find_visible_tokens(call, item, range, worker);
-    turn_queries(call, item, range, kv_head, worker);
-    run_range(call, item, i, kv_head, worker);
+    turn_queries(call, item, range, heads, worker);
+    run_range(call, item, i, heads, worker);
   }
-  store(call, item, kv_head, worker);
+  store(call, item, heads, worker);
 }
 
 void AttentionRunner::find_visible_tokens(const AttentionCall& call, const WorkItem& item,
                                           const Range& range, Worker& worker) {
-  for (int r = 0; r < worker.tile.num_rows; ++r) {
+  for (int r = 0; r < worker.num_rows; ++r) {
     const int64_t distance = position_of_row(call, item, r) - start_for_row(call, range, r);
     worker.begins[r] = range.begin;
     if (call.spec.window > 0) {
@@ -202,7 +237,7 @@ void AttentionRunner::find_visible_tokens(const AttentionCall& call, const WorkI
 /// by p - start + first_angle, which is p and then a shift that all rows share, if they share the
 /// start.
 void AttentionRunner::turn_queries(const AttentionCall& call, const WorkItem& item,
-                                   const Range& range, int kv_head, Worker& worker) {
+                                   const Range& range, KvHeads heads, Worker& worker) {
   const AttentionSpec& spec = call.spec;
   const RopeTable& rope = *spec.rope;
   const int pairs = rope.num_pairs();
@@ -211,105 +246,128 @@ void AttentionRunner::turn_queries(const AttentionCall& call, const WorkItem& it
   worker.has_raw_query = raw;
   const auto turned_scale = static_cast<float>(spec.scale * rope.parameters().attention_factor);
   const int64_t first_angle = call.step.placements[range.placement].span.first_angle;
-  const int64_t head = int64_t{kv_head} * worker.tile.group * spec.head_dim;
+  const int64_t head_cols = int64_t{group_of(spec)} * spec.head_dim;
   const Turn at_hand{worker.cosine, worker.sine, pairs};
   const bool one_start = range.starts < 0;
   if (!raw && one_start) {
     rope.cos_sin(first_angle - start_for_row(call, range, 0), worker.cosine, worker.sine);
   }
-  for (int r = 0; r < worker.tile.num_rows; ++r) {
-    const float* query = call.q.row_as<float>(call.plan.output_rows[item.row_begin + r]) + head;
-    if (raw || one_start) {
-      const Turn own{worker.row_cosine + int64_t{r} * pairs, worker.row_sine + int64_t{r} * pairs,
-                     pairs};
-      kv_->set_query(worker.tile, r, query, own, raw ? nullptr : &at_hand, spec.scale,
-                     turned_scale);
-    } else {
+  for (int r = 0; r < worker.num_rows; ++r) {
+    const float* query = call.q.row_as<float>(call.plan.output_rows[item.row_begin + r]);
+    const Turn own{worker.row_cosine + int64_t{r} * pairs, worker.row_sine + int64_t{r} * pairs,
+                   pairs};
+    const bool by_own = raw || one_start;
+    if (!by_own) {
       const int64_t distance = position_of_row(call, item, r) - start_for_row(call, range, r);
       rope.cos_sin(distance + first_angle, worker.cosine, worker.sine);
-      kv_->set_query(worker.tile, r, query, at_hand, nullptr, spec.scale, turned_scale);
+    }
+    for (int h = 0; h < heads.size(); ++h) {
+      kv_->set_query(worker.tiles[h], r, query + (heads.begin + h) * head_cols,
+                     by_own ? own : at_hand, by_own && !raw ? &at_hand : nullptr, spec.scale,
+                     turned_scale);
     }
   }
 }
 
 void AttentionRunner::run_range(const AttentionCall& call, const WorkItem& item, int32_t index,
-                                int kv_head, Worker& worker) {
+                                KvHeads heads, Worker& worker) {
   const Range& range = call.plan.ranges[index];
   const Placement& placement = call.step.placements[range.placement];
   const bool raw = is_raw(call, range);
   const int64_t end_block = blocks_for(range.end);
   const int most_blocks = raw ? kRawRunBlocks : kRunBlocks;
   for (int64_t first = range.begin / kBlockSize; first < end_block; first += most_blocks) {
-    const int64_t end = std::min(end_block, first + most_blocks);
-    worker.num_blocks = list_blocks(call, range, first, end, kv_head, 0, worker);
-    int listed = list_blocks(call, range, end, std::min(end_block, end + kTileBlocks), kv_head,
-                             worker.num_blocks, worker);
-    if (end == end_block && index + 1 < item.range_end) {
-      const Range& next = call.plan.ranges[index + 1];
-      const int64_t begin = next.begin / kBlockSize;
-      const int64_t next_end = std::min(blocks_for(next.end), begin + kTileBlocks);
-      listed = list_blocks(call, next, begin, next_end, kv_head, listed, worker);
+    const BlockRun run{first, std::min(end_block, first + most_blocks)};
+    worker.num_listed = list_blocks(call, range, run, heads, 0, worker);
+    if (raw) turn_keys(call, placement.start + first * kBlockSize, run, heads, worker);
+    if (run.end < end_block) {
+      const BlockRun next{run.end, std::min(end_block, run.end + kTileBlocks)};
+      worker.num_listed = list_blocks(call, range, next, heads, worker.num_listed, worker);
+    } else if (index + 1 < item.range_end) {
+      const Range& next_range = call.plan.ranges[index + 1];
+      const int64_t begin = next_range.begin / kBlockSize;
+      const BlockRun next{begin, std::min(blocks_for(next_range.end), begin + kTileBlocks)};
+      worker.num_listed = list_blocks(call, next_range, next, heads, worker.num_listed, worker);
     }
-    worker.num_ahead = listed - worker.num_blocks;
-    if (raw) turn_keys(call, placement.start + first * kBlockSize, worker);
-    attend(first * kBlockSize, worker);
+    attend(run, heads, worker);
   }
 }
 
-/// Lists blocks [begin, end) of the range's span behind the first `listed` ones; returns how many
-/// are listed.
-int AttentionRunner::list_blocks(const AttentionCall& call, const Range& range, int64_t begin,
-                                 int64_t end, int kv_head, int listed, Worker& worker) {
-  const std::span<const BlockId> blocks = call.step.placements[range.placement].span.blocks;
-  for (int64_t b = begin; b < end; ++b, ++listed) {
-    worker.keys[listed] = call.storage.head(call.layer, blocks[b], KvPart::kKey, kv_head);
-    worker.values[listed] = call.storage.head(call.layer, blocks[b], KvPart::kValue, kv_head);
-  }
+/// Lists blocks of the range's span behind the first `listed` ones, as they are attended to;
+/// returns how many are listed.
+int AttentionRunner::list_blocks(const AttentionCall& call, const Range& range, BlockRun blocks,
+                                 KvHeads heads, int listed, Worker& worker) {
+  const std::span<const BlockId> ids = call.step.placements[range.placement].span.blocks;
+  blocks.for_tiles([&](int64_t first, int count) {
+    for (int head = heads.begin; head < heads.end; ++head) {
+      for (int64_t b = first; b < first + count; ++b, ++listed) {
+        worker.keys[listed] = call.storage.head(call.layer, ids[b], KvPart::kKey, head);
+        worker.values[listed] = call.storage.head(call.layer, ids[b], KvPart::kValue, head);
+      }
+    }
+  });
   return listed;
 }
 
 /// Replaces the raw keys that the worker lists by turned ones. `position`: of the first of them.
-void AttentionRunner::turn_keys(const AttentionCall& call, int64_t position, Worker& worker) {
+void AttentionRunner::turn_keys(const AttentionCall& call, int64_t position, BlockRun blocks,
+                                KvHeads heads, Worker& worker) {
   const RopeTable& rope = *call.spec.rope;
   const int pairs = rope.num_pairs();
-  for (int b = 0; b < worker.num_blocks; ++b) {
-    rope.cos_sin(position + int64_t{b} * kBlockSize, worker.cosine, worker.sine);
-    std::byte* turned = worker.turned_keys + b * call.storage.head_bytes();
-    const int next = std::min(b + 1, worker.num_blocks - 1);
-    kv_->turn_block_by_token(worker.keys[b], worker.keys[next], turned, call.spec.head_dim,
-                             {worker.cosine, worker.sine, pairs}, token_turns_.data(),
-                             token_turns_.data() + pairs * kBlockSize);
-    worker.keys[b] = turned;
-  }
+  const int num_listed = worker.num_listed;
+  int listed = 0;
+  blocks.for_tiles([&](int64_t, int count) {
+    for (int b = 0; b < count; ++b, position += kBlockSize) {
+      rope.cos_sin(position, worker.cosine, worker.sine);
+      kv_->add_token_turns({worker.cosine, worker.sine, pairs}, token_turns_.data(),
+                           token_turns_.data() + pairs * kBlockSize, worker.block_cosine,
+                           worker.block_sine);
+      for (int h = 0; h < heads.size(); ++h) {
+        const int i = listed + h * count + b;
+        std::byte* turned = worker.turned_keys + i * call.storage.head_bytes();
+        const int next =
+            std::min(h + 1 < heads.size() ? i + count : listed + b + 1, num_listed - 1);
+        kv_->turn_block_by_token(worker.keys[i], worker.keys[next], turned, call.spec.head_dim,
+                                 pairs, worker.block_cosine, worker.block_sine);
+        worker.keys[i] = turned;
+      }
+    }
+    listed += count * heads.size();
+  });
 }
 
 /// Attends to the blocks that the worker lists.
-void AttentionRunner::attend(int64_t first_token, Worker& worker) {
-  const int64_t num_tokens = int64_t{worker.num_blocks} * kBlockSize;
-  for (int r = 0; r < worker.tile.num_rows; ++r) {
+void AttentionRunner::attend(BlockRun blocks, KvHeads heads, Worker& worker) {
+  const int64_t first_token = blocks.begin * kBlockSize;
+  const int64_t num_tokens = (blocks.end - blocks.begin) * kBlockSize;
+  for (int r = 0; r < worker.num_rows; ++r) {
     const auto from_first = [&](int64_t token) {
       return static_cast<int32_t>(std::clamp<int64_t>(token - first_token, 0, num_tokens));
     };
     worker.run_begins[r] = from_first(worker.begins[r]);
     worker.run_ends[r] = from_first(worker.ends[r]);
   }
-  kv_->attend(worker.tile, {worker.keys, worker.values, worker.num_blocks, worker.num_ahead,
-                            worker.run_begins.data(), worker.run_ends.data()});
+  kv_->attend(worker.tiles, heads.size(),
+              {worker.keys, worker.values, static_cast<int>(blocks.end - blocks.begin),
+               worker.num_listed, worker.run_begins.data(), worker.run_ends.data()});
 }
 
-void AttentionRunner::store(const AttentionCall& call, const WorkItem& item, int kv_head,
+void AttentionRunner::store(const AttentionCall& call, const WorkItem& item, KvHeads heads,
                             Worker& worker) {
-  const int64_t group = worker.tile.group;
-  const int64_t head_dim = worker.tile.head_dim;
-  for (int r = 0; r < worker.tile.num_rows; ++r) {
-    if (item.partial < 0) {
-      std::byte* row = call.out.row(call.plan.output_rows[item.row_begin + r]);
-      kv_->store_output(worker.tile, r, call.out.dtype,
-                        row + kv_head * group * head_dim * dtype_size(call.out.dtype));
-    } else {
-      const int64_t head = (int64_t{item.partial} + r) * call.spec.num_heads + kv_head * group;
-      auto* partials = reinterpret_cast<float*>(partials_.data());
-      kv_->store_partial(worker.tile, r, partials + head * (head_dim + 2));
+  const int64_t group = group_of(call.spec);
+  const int64_t head_dim = call.spec.head_dim;
+  const auto out_bytes = static_cast<int64_t>(dtype_size(call.out.dtype));
+  auto* partials = reinterpret_cast<float*>(partials_.data());
+  for (int r = 0; r < worker.num_rows; ++r) {
+    for (int h = 0; h < heads.size(); ++h) {
+      const int64_t head = (heads.begin + h) * group;
+      if (item.partial < 0) {
+        std::byte* row = call.out.row(call.plan.output_rows[item.row_begin + r]);
+        kv_->store_output(worker.tiles[h], r, call.out.dtype, row + head * head_dim * out_bytes);
+      } else {
+        const int64_t place = (int64_t{item.partial} + r) * call.spec.num_heads + head;
+        kv_->store_partial(worker.tiles[h], r, partials + place * (head_dim + 2));
+      }
     }
   }
 }

@@ -27,9 +27,20 @@ struct AttentionCall {
   const TensorView& out;  // float32 or bfloat16, same shape
 };
 
-/// Runs attention plans: one task per work item and kv head, then the merges.
+/// kv heads [begin, end).
+struct KvHeads {
+  int begin;
+  int end;
+
+  int size() const { return end - begin; }
+};
+
+/// Runs attention plans: tasks, each a work item for a few kv heads, then the merges. A task takes
+/// its heads in turn at every few blocks: side by side in memory, they share pages and angles.
 class AttentionRunner {
  public:
+  static int tasks_of_item(int num_kv_heads);
+
   /// Both must outlive it.
   AttentionRunner(const KernelTable& kernels, ThreadPool& threads);
   ~AttentionRunner();
@@ -39,21 +50,23 @@ class AttentionRunner {
 
  private:
   struct Worker;
+  struct BlockRun;
 
   Status reserve(const AttentionCall& call);
   void make_token_turns(const AttentionCall& call);
-  void run_item(const AttentionCall& call, const WorkItem& item, int kv_head, Worker& worker);
+  void run_item(const AttentionCall& call, const WorkItem& item, KvHeads heads, Worker& worker);
   static void find_visible_tokens(const AttentionCall& call, const WorkItem& item,
                                   const Range& range, Worker& worker);
   void turn_queries(const AttentionCall& call, const WorkItem& item, const Range& range,
-                    int kv_head, Worker& worker);
-  void run_range(const AttentionCall& call, const WorkItem& item, int32_t index, int kv_head,
+                    KvHeads heads, Worker& worker);
+  void run_range(const AttentionCall& call, const WorkItem& item, int32_t index, KvHeads heads,
                  Worker& worker);
-  static int list_blocks(const AttentionCall& call, const Range& range, int64_t begin, int64_t end,
-                         int kv_head, int listed, Worker& worker);
-  void turn_keys(const AttentionCall& call, int64_t position, Worker& worker);
-  void attend(int64_t first_token, Worker& worker);
-  void store(const AttentionCall& call, const WorkItem& item, int kv_head, Worker& worker);
+  static int list_blocks(const AttentionCall& call, const Range& range, BlockRun blocks,
+                         KvHeads heads, int listed, Worker& worker);
+  void turn_keys(const AttentionCall& call, int64_t position, BlockRun blocks, KvHeads heads,
+                 Worker& worker);
+  void attend(BlockRun blocks, KvHeads heads, Worker& worker);
+  void store(const AttentionCall& call, const WorkItem& item, KvHeads heads, Worker& worker);
   void merge(const AttentionCall& call, const Merge& order, int kv_head, Worker& worker);
 
   const KernelTable& kernels_;

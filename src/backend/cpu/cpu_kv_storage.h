@@ -12,8 +12,9 @@ namespace anyslot::cpu {
 
 enum class KvPart : uint8_t { kKey, kValue };
 
-/// The KV pool in memory: [layer][block][K, V][kv_head], each of 16 x head_dim elements packed as
-/// KvKernels says.
+/// The KV pool in memory: [layer][block][kv_head][K, V], each of 16 x head_dim elements packed as
+/// KvKernels says. Attention reads one head's K and V of blocks that lie anywhere: side by side
+/// they share pages, and finding a page takes about as long as reading half of it.
 class CpuKvStorage : public KvStorage {
  public:
   /// Fails with kFailedPrecondition for shapes that the kernels do not serve, with
@@ -29,9 +30,9 @@ class CpuKvStorage : public KvStorage {
     const size_t block_index =
         static_cast<size_t>(layer) * static_cast<size_t>(shape().num_blocks) +
         static_cast<size_t>(block);
-    const int part_index = part == KvPart::kKey ? 0 : 1;
+    const size_t part_index = part == KvPart::kKey ? 0 : 1;
     const size_t head_index =
-        (block_index * 2 + part_index) * shape().num_kv_heads + static_cast<size_t>(kv_head);
+        (block_index * shape().num_kv_heads + static_cast<size_t>(kv_head)) * 2 + part_index;
     return memory_.data() + head_index * head_bytes_;
   }
 

@@ -22,6 +22,7 @@ struct Float32Dot {
   // 16 or 32 registers: the sums, the vectors of one step, and one broadcast operand.
   static constexpr int kRows = 6;
   static constexpr int kCols = S::kLanes == 16 ? 4 : 2;
+  static constexpr int kExpDegree = 6;
 
   struct Packed {
     typename S::Vec x;
@@ -31,6 +32,10 @@ struct Float32Dot {
     sum = S::fma(S::set(*a), b.x, sum);
   }
   static void store_operands(Operand* p, typename S::Vec x) { S::store(p, x); }
+  static void store_operands(Operand* p, typename S::Vec x, typename S::Vec y) {
+    S::store(p, x);
+    S::store(p + S::kLanes, y);
+  }
 };
 
 /// bfloat16 K and V, widened to float32 on the way.
@@ -43,6 +48,7 @@ struct WidenedDot {
   // A step's vectors take two registers each.
   static constexpr int kRows = S::kLanes == 16 ? 5 : 4;
   static constexpr int kCols = S::kLanes == 16 ? 4 : 2;
+  static constexpr int kExpDegree = 4;
 
   struct Packed {
     typename S::Vec first;
@@ -58,6 +64,10 @@ struct WidenedDot {
     sum = S::fma(S::set(a[1]), b.second, sum);
   }
   static void store_operands(Operand* p, typename S::Vec x) { S::store(p, x); }
+  static void store_operands(Operand* p, typename S::Vec x, typename S::Vec y) {
+    S::store(p, x);
+    S::store(p + S::kLanes, y);
+  }
 };
 
 }  // namespace

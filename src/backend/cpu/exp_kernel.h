@@ -25,5 +25,32 @@ typename S::Vec exp_of(typename S::Vec x) {
   return S::zero_below(S::scale_by_power(p, n), x, S::kExpLowest);
 }
 
+/// Of 2^r - 1 on |r| <= 1/2: the coefficients of r, r^2, ... of the polynomial whose largest error,
+/// relative to 2^r, is least.
+template <int kDegree>
+inline constexpr float kExp2Terms[kDegree] = {};
+template <>
+inline constexpr float kExp2Terms<3>[] = {0.693282962F, 0.242211044F, 0.0550089441F};
+template <>
+inline constexpr float kExp2Terms<4>[] = {0.693124175F, 0.240240991F, 0.0559064373F,
+                                          0.00958285574F};
+template <>
+inline constexpr float kExp2Terms<6>[] = {0.693147182F,   0.240226477F,   0.0555033237F,
+                                          0.00961843692F, 0.00133988762F, 0.000153533649F};
+
+/// 2^x for x below 127, within 1.1e-4 of its size with 3 terms, 3e-6 with 4 and 2e-7 with 6. Below
+/// S::kExp2Lowest it is 0; NaN stays, and infinities become NaN.
+template <typename S, int kDegree>
+[[gnu::always_inline]] inline typename S::Vec exp2_of(typename S::Vec x) {
+  using Vec = typename S::Vec;
+  const Vec clamped = S::at_least(x, S::kExp2Lowest);
+  const Vec n = S::round(clamped);
+  const Vec r = S::sub(clamped, n);
+  Vec p = S::set(kExp2Terms<kDegree>[kDegree - 1]);
+  for (int i = kDegree - 2; i >= 0; --i) p = S::fma(p, r, S::set(kExp2Terms<kDegree>[i]));
+  p = S::fma(p, r, S::set(1.0F));
+  return S::zero_below(S::scale_by_power(p, n), x, S::kExp2Lowest);
+}
+
 }  // namespace
 }  // namespace anyslot::cpu

@@ -35,20 +35,25 @@ struct AttentionTile {
   int group = 0;
   int head_dim = 0;         // a multiple of 16
   void* queries = nullptr;  // [num_rows * group, head_dim]: turned and scaled, in the kernel's type
-  float* maxima = nullptr;  // [num_rows * group]: the largest score so far
-  float* sums = nullptr;    // [num_rows * group, kMaxLanes]: of the weights, per lane
+  /// [num_rows * group]: scores count from here: minus a recent maximum, so that weights are
+  /// 2^score, for scores in the kernel's units.
+  float* starts = nullptr;
+  float* limits = nullptr;    // [num_rows * group]: a score above it moves the start
+  float* sums = nullptr;      // [num_rows * group, kMaxLanes]: of the weights, per lane
   float* outputs = nullptr;   // [num_rows * group, head_dim]: weighted values, not yet divided
   int32_t* begins = nullptr;  // [num_rows * group]: visible tokens of the run at hand
   int32_t* ends = nullptr;
 };
 
-/// Consecutive blocks of one kv head. Row r sees tokens [row_begins[r], row_ends[r]), counted from
-/// the first block's first token.
+/// Consecutive blocks of a few kv heads, in the order in which they are attended to: kTileBlocks
+/// blocks of the first head, the same of the second, ..., then the next kTileBlocks blocks of the
+/// first. Row r sees tokens [row_begins[r], row_ends[r]), counted from the first block's first
+/// token.
 struct KeyRun {
-  const std::byte* const* keys = nullptr;  // [num_blocks + num_ahead]
+  const std::byte* const* keys = nullptr;  // [num_listed]
   const std::byte* const* values = nullptr;
-  int num_blocks = 0;
-  int num_ahead = 0;  // blocks behind them that come next, listed to be prefetched
+  int num_blocks = 0;                   // of each head
+  int num_listed = 0;                   // behind the run's: blocks that come next, to be prefetched
   const int32_t* row_begins = nullptr;  // [num_rows]
   const int32_t* row_ends = nullptr;
 };
@@ -70,21 +75,28 @@ struct KvKernels {
   /// head_dim].
   void (*set_query)(const AttentionTile& tile, int row, const float* query, const Turn& turn,
                     const Turn* shift, float scale, float turned_scale);
-  void (*attend)(const AttentionTile& tile, const KeyRun& run);
+  /// tiles: [num_tiles], the same rows for each of the run's heads.
+  void (*attend)(const AttentionTile* tiles, int num_tiles, const KeyRun& run);
   /// One row's result to [group, head_dim] of bfloat16 or float32.
   void (*store_output)(const AttentionTile& tile, int row, DType dtype, void* out);
-  /// One row's state to [group, head_dim + 2]: the normalized result, the maximum, the sum.
+  /// One row's state to [group, head_dim + 2]: the normalized result, what
+  /// the weights are relative to (as a power of e), and their sum.
   void (*store_partial)(const AttentionTile& tile, int row, float* partial);
+
+  /// 2^x as attend forms weights of scores, as exactly as the type of KV needs.
+  void (*exp2)(const float* x, float* out, int64_t count);
 
   /// Turns all keys of a block by one angle. Here and below `next` is a block that will be turned
   /// soon, fetched meanwhile.
   void (*turn_block)(const std::byte* src, const std::byte* next, std::byte* dst, int head_dim,
                      const Turn& turn);
-  /// Turns key t by base + t. token_cosine, token_sine: [num_pairs, 16], of the positions 0 to 15.
-  /// `next`: a block that will be turned soon, fetched meanwhile.
+  /// Cosines and sines of base + t for the tokens t of a block. All but base: [num_pairs, 16];
+  /// token_cosine, token_sine: of the positions 0 to 15.
+  void (*add_token_turns)(const Turn& base, const float* token_cosine, const float* token_sine,
+                          float* cosine, float* sine);
+  /// Turns each key by the angles of its token. cosine, sine: [num_pairs, 16].
   void (*turn_block_by_token)(const std::byte* src, const std::byte* next, std::byte* dst,
-                              int head_dim, const Turn& base, const float* token_cosine,
-                              const float* token_sine);
+                              int head_dim, int num_pairs, const float* cosine, const float* sine);
   /// Turns K and stores K and V of one token. k, v: [head_dim].
   void (*store_token)(const TokenSlot& slot, int head_dim, const Turn& turn, const float* k,
                       const float* v);

@@ -18,6 +18,8 @@ struct Bf16Dot {
   static constexpr int kPack = 2;
   static constexpr int kRows = 6;
   static constexpr int kCols = 4;
+  // The weights are rounded to 2^-9 of their size, 20 times the error of three terms.
+  static constexpr int kExpDegree = 3;
 
   struct Packed {
     __m512i x;
@@ -29,6 +31,7 @@ struct Bf16Dot {
     sum = Avx512Bf16::dot_pairs(sum, b.x, _mm512_set1_epi32(pair));
   }
   static void store_operands(Operand* p, __m512 x) { Avx512Bf16::store_bf16(p, x); }
+  static void store_operands(Operand* p, __m512 x, __m512 y) { Avx512Bf16::store_bf16(p, x, y); }
 };
 
 constexpr KvKernels kBfloat16Kv = kv_kernels<Bf16Dot>();

@@ -94,6 +94,50 @@ TEST(Exp, MaskedScoresWeighNothingAndNanStays) {
   }
 }
 
+/// What weights are of: each rung's kernels for one type of KV.
+struct WeightKernels {
+  std::string name;
+  const KvKernels* kernels;
+  double bound;  // of a weight's error, of its size
+};
+
+std::vector<WeightKernels> weight_kernels() {
+  std::vector<WeightKernels> all;
+  for (const KernelTable* table : usable_kernels()) {
+    all.push_back({std::string(table->name) + " float32", table->float32_kv, 2e-7});
+    all.push_back({std::string(table->name) + " bfloat16", table->bfloat16_kv, 1.1e-4});
+  }
+  return all;
+}
+
+TEST(Exp2, IsExactEnoughForTheTypeOfKv) {
+  std::vector<float> x;
+  for (double value = -125.9; value < 9; value += 0.00037) x.push_back(static_cast<float>(value));
+  x.push_back(0);
+  for (const WeightKernels& weights : weight_kernels()) {
+    std::vector<float> actual(x.size());
+    weights.kernels->exp2(x.data(), actual.data(), static_cast<int64_t>(x.size()));
+    double worst = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double expected = std::exp2(double{x[i]});
+      worst = std::max(worst, std::abs(actual[i] - expected) / expected);
+    }
+    EXPECT_LT(worst, weights.bound) << weights.name;
+    EXPECT_EQ(actual.back(), 1.0F) << weights.name;
+  }
+}
+
+TEST(Exp2, HiddenScoresWeighNothingAndNanStays) {
+  const std::vector<float> x = {-1e30F, -1e4F, -151.0F, std::nanf("")};
+  for (const WeightKernels& weights : weight_kernels()) {
+    std::vector<float> actual(x.size());
+    weights.kernels->exp2(x.data(), actual.data(), static_cast<int64_t>(x.size()));
+    EXPECT_THAT(std::vector<float>(actual.begin(), actual.begin() + 3), testing::Each(0.0F))
+        << weights.name;
+    EXPECT_TRUE(std::isnan(actual[3])) << weights.name;
+  }
+}
+
 /// One head of a block of keys, [token][d], and where its elements lie when packed.
 class PackedKeys {
  public:
@@ -179,8 +223,12 @@ TEST_P(TurnBlock, ByOneAngleAndByTheAngleOfEachToken) {
       PackedKeys after(kHeadDim, GetParam());
       kv.turn_block(before.data(), before.data(), after.data(), kHeadDim, turn);
       expect_turned(before, after, pairs, [&](int, int j) { return base(j); });
-      kv.turn_block_by_token(before.data(), before.data(), after.data(), kHeadDim, turn,
-                             token_cosine.data(), token_sine.data());
+      std::vector<float> both_cosine(token_cosine.size());
+      std::vector<float> both_sine(token_cosine.size());
+      kv.add_token_turns(turn, token_cosine.data(), token_sine.data(), both_cosine.data(),
+                         both_sine.data());
+      kv.turn_block_by_token(before.data(), before.data(), after.data(), kHeadDim, pairs,
+                             both_cosine.data(), both_sine.data());
       expect_turned(before, after, pairs, [&](int t, int j) { return base(j) + t * step(j); });
     }
   }
@@ -188,6 +236,82 @@ TEST_P(TurnBlock, ByOneAngleAndByTheAngleOfEachToken) {
 
 INSTANTIATE_TEST_SUITE_P(Types, TurnBlock, testing::Values(DType::kFloat32, DType::kBFloat16),
                          [](const auto& test) { return std::string(dtype_name(test.param)); });
+
+/// Row r's score of key t is slopes[r] * t: scores that grow slowly, so that weights above 1 are
+/// kept, that grow so fast that everything before vanishes, and that fall. The value of key t is
+/// sin(t).
+TEST(Attend, FollowsScoresThatGrowFromKeyToKey) {
+  constexpr int kHeadDim = 16;
+  constexpr int kNumBlocks = 11;
+  constexpr int kNumTokens = kNumBlocks * kBlockTokens - 3;
+  const std::vector<float> slopes = {0.0F, 0.01F, 0.06F, 0.1F, 0.5F, 3.0F, 40.0F, -0.02F, -2.0F};
+  const auto num_rows = static_cast<int>(slopes.size());
+  std::vector<float> keys(kNumBlocks * kBlockTokens * kHeadDim);  // d-major in each block
+  std::vector<float> values(keys.size());                         // token-major
+  std::vector<const std::byte*> key_blocks;
+  std::vector<const std::byte*> value_blocks;
+  for (int b = 0; b < kNumBlocks; ++b) {
+    float* block = keys.data() + b * kBlockTokens * kHeadDim;
+    key_blocks.push_back(reinterpret_cast<const std::byte*>(block));
+    value_blocks.push_back(
+        reinterpret_cast<const std::byte*>(values.data() + b * kBlockTokens * kHeadDim));
+    for (int t = 0; t < kBlockTokens; ++t) {
+      block[t] = static_cast<float>(b * kBlockTokens + t);
+      for (int d = 0; d < kHeadDim; ++d) {
+        values[(b * kBlockTokens + t) * kHeadDim + d] = std::sin(block[t]);
+      }
+    }
+  }
+  struct alignas(64) Memory {
+    float queries[kHeadDim * kHeadDim];
+    float outputs[kHeadDim * kHeadDim];
+    float sums[kHeadDim * kMaxLanes];
+    float starts[kHeadDim];
+    float limits[kHeadDim];
+    int32_t begins[kHeadDim];
+    int32_t ends[kHeadDim];
+  };
+  for (const KernelTable* table : usable_kernels()) {
+    const KvKernels& kv = *table->float32_kv;
+    Memory memory;
+    const AttentionTile tile{.num_rows = num_rows,
+                             .group = 1,
+                             .head_dim = kHeadDim,
+                             .queries = memory.queries,
+                             .starts = memory.starts,
+                             .limits = memory.limits,
+                             .sums = memory.sums,
+                             .outputs = memory.outputs,
+                             .begins = memory.begins,
+                             .ends = memory.ends};
+    kv.reset(tile);
+    for (int r = 0; r < num_rows; ++r) {
+      std::vector<float> query(kHeadDim);
+      query[0] = slopes[r];
+      kv.set_query(tile, r, query.data(), {}, nullptr, 1.0F, 1.0F);
+    }
+    const std::vector<int32_t> begins(num_rows, 0);
+    const std::vector<int32_t> ends(num_rows, kNumTokens);
+    kv.attend(&tile, 1,
+              {key_blocks.data(), value_blocks.data(), kNumBlocks, kNumBlocks, begins.data(),
+               ends.data()});
+    for (int r = 0; r < num_rows; ++r) {
+      const double largest = std::max(0.0, double{slopes[r]} * (kNumTokens - 1));
+      double sum = 0;
+      double expected = 0;
+      for (int t = 0; t < kNumTokens; ++t) {
+        const double weight = std::exp(double{slopes[r]} * t - largest);
+        sum += weight;
+        expected += weight * std::sin(static_cast<double>(t));
+      }
+      std::vector<float> out(kHeadDim);
+      kv.store_output(tile, r, DType::kFloat32, out.data());
+      for (const float value : out) {
+        EXPECT_NEAR(value, expected / sum, 1e-5) << table->name << ", slope " << slopes[r];
+      }
+    }
+  }
+}
 
 TEST(StoreToken, RoundsToNearestEvenAndKeepsNan) {
   constexpr int kHeadDim = 16;

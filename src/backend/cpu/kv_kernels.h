@@ -31,20 +31,19 @@ struct KvFunctions {
   using Operand = typename Dot::Operand;
   using Element = typename Dot::Element;
 
+  /// Scores are taken times log2(e), so that weights are powers of 2.
+  static constexpr float kLog2E = 1.44269504088896340736F;
+
   static void set_query(const AttentionTile& tile, int row, const float* query, const Turn& turn,
                         const Turn* shift, float scale, float turned_scale) {
     const int head_dim = tile.head_dim;
     auto* queries = static_cast<Operand*>(tile.queries) + int64_t{row} * tile.group * head_dim;
     alignas(64) float cosine[kMaxHeadDim / 2];
     alignas(64) float sine[kMaxHeadDim / 2];
-    compose_turns<S>(turn, shift, turned_scale, cosine, sine);
-    alignas(64) float turned[kMaxHeadDim];
+    compose_turns<S>(turn, shift, turned_scale * kLog2E, cosine, sine);
     for (int h = 0; h < tile.group; ++h) {
-      turn_head<S>(query + int64_t{h} * head_dim, head_dim, {cosine, sine, turn.num_pairs}, scale,
-                   turned);
-      for (int d = 0; d < head_dim; d += S::kLanes) {
-        Dot::store_operands(queries + int64_t{h} * head_dim + d, S::load(turned + d));
-      }
+      turn_head<S>(query + int64_t{h} * head_dim, head_dim, {cosine, sine, turn.num_pairs},
+                   scale * kLog2E, OperandSink{queries + int64_t{h} * head_dim});
     }
   }
 
@@ -71,9 +70,16 @@ struct KvFunctions {
       for (int d = 0; d < head_dim; d += S::kLanes) {
         S::store(partial + d, S::mul(S::load(tile.outputs + m * head_dim + d), factor));
       }
-      partial[head_dim] = tile.maxima[m];
+      partial[head_dim] = -tile.starts[m] / kLog2E;
       partial[head_dim + 1] = sum;
       partial += head_dim + 2;
+    }
+  }
+
+  static void exp2(const float* x, float* out, int64_t count) {
+    for (int64_t i = 0; i < count; i += S::kLanes) {
+      store_some<S>(out + i, exp2_of<S, Dot::kExpDegree>(load_some<S>(x + i, count - i)),
+                    count - i);
     }
   }
 
@@ -83,18 +89,31 @@ struct KvFunctions {
     turn_packed_keys<S, Element>(src, dst, head_dim, turn.num_pairs, SameAngle<S>{turn});
   }
 
+  static void add_token_turns(const Turn& base, const float* token_cosine, const float* token_sine,
+                              float* cosine, float* sine) {
+    for (int pair = 0; pair < base.num_pairs; ++pair) {
+      const Vec base_cosine = S::set(base.cosine[pair]);
+      const Vec base_sine = S::set(base.sine[pair]);
+      for (int t = pair * kBlockTokens; t < (pair + 1) * kBlockTokens; t += S::kLanes) {
+        const Vec c = S::load(token_cosine + t);
+        const Vec s = S::load(token_sine + t);
+        S::store(cosine + t, S::fnma(base_sine, s, S::mul(base_cosine, c)));
+        S::store(sine + t, S::fma(base_cosine, s, S::mul(base_sine, c)));
+      }
+    }
+  }
+
   static void turn_block_by_token(const std::byte* src, const std::byte* next, std::byte* dst,
-                                  int head_dim, const Turn& base, const float* token_cosine,
-                                  const float* token_sine) {
+                                  int head_dim, int num_pairs, const float* cosine,
+                                  const float* sine) {
     fetch(next, head_dim);
-    turn_packed_keys<S, Element>(src, dst, head_dim, base.num_pairs,
-                                 AngleOfToken<S>{base, token_cosine, token_sine});
+    turn_packed_keys<S, Element>(src, dst, head_dim, num_pairs, AngleOfToken<S>{cosine, sine});
   }
 
   static void store_token(const TokenSlot& slot, int head_dim, const Turn& turn, const float* k,
                           const float* v) {
     alignas(64) float turned[kMaxHeadDim];
-    turn_head<S>(k, head_dim, turn, 1.0F, turned);
+    turn_head<S>(k, head_dim, turn, 1.0F, FloatSink<S>{turned});
     constexpr int kPack = Dot::kPack;
     auto* keys = reinterpret_cast<Element*>(slot.key);
     auto* values = reinterpret_cast<Element*>(slot.value);
@@ -110,6 +129,16 @@ struct KvFunctions {
   }
 
  private:
+  struct OperandSink {
+    Operand* out;
+    void store(int d, Vec x) const { Dot::store_operands(out + d, x); }
+    void store(int d, Vec x, int count) const {
+      Operand operands[S::kLanes];
+      Dot::store_operands(operands, x);
+      __builtin_memcpy(out + d, operands, static_cast<size_t>(count) * sizeof(Operand));
+    }
+  };
+
   static void fetch(const std::byte* block, int head_dim) {
     const auto bytes = static_cast<int64_t>(sizeof(Element)) * kBlockTokens * head_dim;
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(block + i, 0, 2);
@@ -139,7 +168,9 @@ constexpr KvKernels kv_kernels() {
       .attend = AttentionKernel<Dot>::attend,
       .store_output = Functions::store_output,
       .store_partial = Functions::store_partial,
+      .exp2 = Functions::exp2,
       .turn_block = Functions::turn_block,
+      .add_token_turns = Functions::add_token_turns,
       .turn_block_by_token = Functions::turn_block_by_token,
       .store_token = Functions::store_token,
   };

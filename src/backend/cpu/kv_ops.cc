@@ -30,11 +30,12 @@ const KvKernels& KvWriter::kernels_of(const CpuKvStorage& storage) const {
 /// Attention multiplies all slots of a block by their weights, unused ones by 0, so what an earlier
 /// owner left there must be finite.
 void KvWriter::clear_new_blocks(CpuKvStorage& storage, int layer, std::span<const Row> rows) const {
-  const size_t bytes = storage.head_bytes() * static_cast<size_t>(storage.shape().num_kv_heads);
   for (const Row& row : rows) {
     if (row.write_slot % kBlockSize != 0) continue;
     const auto block = static_cast<BlockId>(row.write_slot / kBlockSize);
-    std::memset(storage.head(layer, block, KvPart::kValue, 0), 0, bytes);
+    for (int head = 0; head < storage.shape().num_kv_heads; ++head) {
+      std::memset(storage.head(layer, block, KvPart::kValue, head), 0, storage.head_bytes());
+    }
   }
 }
 
@@ -93,13 +94,10 @@ void KvWriter::copy(CpuKvStorage& storage, std::span<const BlockCopy> copies,
 void KvWriter::copy_block(CpuKvStorage& storage, int layer, const BlockCopy& order, BlockId next,
                           const Turn& turn) const {
   const KvShape& shape = storage.shape();
-  const auto copy_part = [&](KvPart part) {  // its heads lie one after the other
-    std::memcpy(storage.head(layer, order.dst, part, 0), storage.head(layer, order.src, part, 0),
-                storage.head_bytes() * shape.num_kv_heads);
-  };
-  copy_part(KvPart::kValue);
-  if (order.turn_by == 0) {
-    copy_part(KvPart::kKey);
+  if (order.turn_by == 0) {  // a block's heads lie side by side, keys first
+    std::memcpy(storage.head(layer, order.dst, KvPart::kKey, 0),
+                storage.head(layer, order.src, KvPart::kKey, 0),
+                storage.head_bytes() * 2 * static_cast<size_t>(shape.num_kv_heads));
     return;
   }
   for (int head = 0; head < shape.num_kv_heads; ++head) {
@@ -107,6 +105,8 @@ void KvWriter::copy_block(CpuKvStorage& storage, int layer, const BlockCopy& ord
                                    storage.head(layer, next, KvPart::kKey, head),
                                    storage.head(layer, order.dst, KvPart::kKey, head),
                                    shape.head_dim, turn);
+    std::memcpy(storage.head(layer, order.dst, KvPart::kValue, head),
+                storage.head(layer, order.src, KvPart::kValue, head), storage.head_bytes());
   }
 }
 

@@ -43,13 +43,23 @@ struct Avx2 {
   static Vec zero_below(Vec x, Vec y, float limit) {
     return _mm256_andnot_ps(_mm256_cmp_ps(y, set(limit), _CMP_LT_OQ), x);
   }
-  /// Lanes [begin, end) of x, the others -infinity. Any begin and end.
-  static Vec keep_lanes(Vec x, int begin, int end) {
+  /// Below it exp2 is 0. Every whole number from here on is an exponent of scale_by_power.
+  static constexpr float kExp2Lowest = -126.0F;
+  /// The larger one, where the functions above do not work by themselves below `limit`.
+  static Vec at_least(Vec x, float limit) { return max(set(limit), x); }
+
+  using Mask = __m256;
+  /// Lanes [begin, end). Any begin and end.
+  static Mask lanes(int begin, int end) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     const __m256i below_begin = _mm256_cmpgt_epi32(_mm256_set1_epi32(begin), lane);
     const __m256i below_end = _mm256_cmpgt_epi32(_mm256_set1_epi32(end), lane);
-    const __m256i keep = _mm256_andnot_si256(below_begin, below_end);
-    return _mm256_blendv_ps(set(-__builtin_inff()), x, _mm256_castsi256_ps(keep));
+    return _mm256_castsi256_ps(_mm256_andnot_si256(below_begin, below_end));
+  }
+  /// x in the lanes of the mask, `other` in the rest.
+  static Vec select(Mask mask, Vec x, Vec other) { return _mm256_blendv_ps(other, x, mask); }
+  static bool any_above(Vec x, Vec limit) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, limit, _CMP_GT_OQ)) != 0;
   }
 
   static float reduce_add(Vec x) {

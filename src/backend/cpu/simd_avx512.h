@@ -33,11 +33,15 @@ struct Avx512 {
   static constexpr float kExpLowest = -110.0F;
   static Vec scale_by_power(Vec x, Vec n) { return _mm512_scalef_ps(x, n); }
   static Vec zero_below(Vec x, Vec, float) { return x; }
+  static constexpr float kExp2Lowest = -150.0F;
+  static Vec at_least(Vec x, float) { return x; }
 
-  static Vec keep_lanes(Vec x, int begin, int end) {
-    const auto keep = static_cast<__mmask16>(lanes_below(end) & ~lanes_below(begin));
-    return _mm512_mask_blend_ps(keep, set(-__builtin_inff()), x);
+  using Mask = __mmask16;
+  static Mask lanes(int begin, int end) {
+    return static_cast<Mask>(lanes_below(end) & ~lanes_below(begin));
   }
+  static Vec select(Mask mask, Vec x, Vec other) { return _mm512_mask_blend_ps(mask, other, x); }
+  static bool any_above(Vec x, Vec limit) { return _mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ) != 0; }
 
   static float reduce_add(Vec x) { return _mm512_reduce_add_ps(x); }
   static float reduce_max(Vec x) { return _mm512_reduce_max_ps(x); }

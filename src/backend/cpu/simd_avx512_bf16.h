@@ -11,6 +11,10 @@ struct Avx512Bf16 : Avx512 {
   static void store_bf16(uint16_t* p, Vec x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), bits(_mm512_cvtneps_pbh(x)));
   }
+  static void store_bf16(uint16_t* p, Vec x, Vec y) {
+    const __m512bh rounded = _mm512_cvtne2ps_pbh(y, x);
+    __builtin_memcpy(p, &rounded, sizeof rounded);
+  }
   static void store_bf16_pairs(void* p, Vec first, Vec second) {
     __m512i halves;  // all first ones, then all second ones
     const __m512bh rounded = _mm512_cvtne2ps_pbh(second, first);

@@ -39,24 +39,45 @@ void store_some_bf16(bf16_t* p, typename S::Vec x, int64_t count) {
   for (int64_t i = 0; i < count; ++i) p[i] = buffer[i];
 }
 
-/// A head of one token, turned: out = R(turn) x, and x * scale beyond the turned dimensions.
-/// Cosines and sines may carry a scale of their own.
+/// Where a turned head goes: all of a vector, or its first lanes.
 template <typename S>
-void turn_head(const float* x, int head_dim, const Turn& turn, float scale, float* out) {
+struct FloatSink {
+  float* out;
+  void store(int d, typename S::Vec x) const { S::store(out + d, x); }
+  void store(int d, typename S::Vec x, int count) const { store_some<S>(out + d, x, count); }
+};
+
+/// A head of one token, turned: R(turn) x, and x * scale beyond the turned dimensions. Cosines and
+/// sines may carry a scale of their own.
+template <typename S, typename Sink>
+void turn_head(const float* x, int head_dim, const Turn& turn, float scale, const Sink& sink) {
   using Vec = typename S::Vec;
   const int pairs = turn.num_pairs;
-  for (int j = 0; j < pairs; j += S::kLanes) {
+  int j = 0;
+  for (; j + S::kLanes <= pairs; j += S::kLanes) {
+    const Vec cosine = S::load(turn.cosine + j);
+    const Vec sine = S::load(turn.sine + j);
+    const Vec first = S::load(x + j);
+    const Vec second = S::load(x + pairs + j);
+    sink.store(j, S::fnma(second, sine, S::mul(first, cosine)));
+    sink.store(pairs + j, S::fma(first, sine, S::mul(second, cosine)));
+  }
+  if (j < pairs) {
     const int count = pairs - j;
     const Vec cosine = load_some<S>(turn.cosine + j, count);
     const Vec sine = load_some<S>(turn.sine + j, count);
     const Vec first = load_some<S>(x + j, count);
     const Vec second = load_some<S>(x + pairs + j, count);
-    store_some<S>(out + j, S::fnma(second, sine, S::mul(first, cosine)), count);
-    store_some<S>(out + pairs + j, S::fma(first, sine, S::mul(second, cosine)), count);
+    sink.store(j, S::fnma(second, sine, S::mul(first, cosine)), count);
+    sink.store(pairs + j, S::fma(first, sine, S::mul(second, cosine)), count);
   }
-  for (int d = 2 * pairs; d < head_dim; d += S::kLanes) {
+  int d = 2 * pairs;
+  for (; d + S::kLanes <= head_dim; d += S::kLanes) {
+    sink.store(d, S::mul(S::load(x + d), S::set(scale)));
+  }
+  if (d < head_dim) {
     const int count = head_dim - d;
-    store_some<S>(out + d, S::mul(load_some<S>(x + d, count), S::set(scale)), count);
+    sink.store(d, S::mul(load_some<S>(x + d, count), S::set(scale)), count);
   }
 }
 
@@ -115,19 +136,14 @@ struct SameAngle {
   }
 };
 
-/// Cosine and sine of one pair at base + t for the tokens t.
+/// Cosine and sine of one pair for the tokens t.
 template <typename S>
 struct AngleOfToken {
-  const Turn& base;
-  const float* token_cosine;
-  const float* token_sine;
+  const float* cosines;  // [num_pairs, 16]
+  const float* sines;
   void operator()(int pair, int token, typename S::Vec& cosine, typename S::Vec& sine) const {
-    const typename S::Vec base_cosine = S::set(base.cosine[pair]);
-    const typename S::Vec base_sine = S::set(base.sine[pair]);
-    const typename S::Vec c = S::load(token_cosine + pair * kBlockTokens + token);
-    const typename S::Vec s = S::load(token_sine + pair * kBlockTokens + token);
-    cosine = S::fnma(base_sine, s, S::mul(base_cosine, c));
-    sine = S::fma(base_cosine, s, S::mul(base_sine, c));
+    cosine = S::load(cosines + pair * kBlockTokens + token);
+    sine = S::load(sines + pair * kBlockTokens + token);
   }
 };
 
