@@ -47,24 +47,25 @@ HttpReply ready_reply(const ServingContext& context, bool draining) {
 }  // namespace
 
 void add_status_routes(Router& router, ServingContext& context, std::function<bool()> draining) {
-  router.add({"GET", "/v1/models", false, {}, [&context](Call call) {
+  router.add({"GET", "/v1/models", false, {}, [&context](const Call& call) {
                 call.sink->reply(
                     json_reply({{"object", "list"}, {"data", json::array({model_json(context)})}}));
               }});
-  router.add({"GET", "/v1/models/{key}", false, {}, [&context](Call call) {
+  router.add({"GET", "/v1/models/{key}", false, {}, [&context](const Call& call) {
                 call.sink->reply(
                     call.key == context.rules.model
                         ? json_reply(model_json(context))
                         : error_reply({404, "the model \"" + call.key + "\" is not served here",
                                        "model", "model_not_found"}));
               }});
-  router.add({"GET", "/health", true, {}, [](Call call) {
+  router.add({"GET", "/health", true, {}, [](const Call& call) {
                 call.sink->reply(json_reply({{"status", "ok"}}));
               }});
-  router.add({"GET", "/ready", true, {}, [&context, draining = std::move(draining)](Call call) {
-                call.sink->reply(ready_reply(context, draining()));
-              }});
-  router.add({"GET", "/metrics", true, {}, [&context](Call call) {
+  router.add(
+      {"GET", "/ready", true, {}, [&context, draining = std::move(draining)](const Call& call) {
+         call.sink->reply(ready_reply(context, draining()));
+       }});
+  router.add({"GET", "/metrics", true, {}, [&context](const Call& call) {
                 call.sink->reply(metrics_reply(context));
               }});
 }
