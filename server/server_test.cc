@@ -227,9 +227,8 @@ TEST_F(ServerTest, RegistersListsPinsAndRemovesDocuments) {
   EXPECT_EQ((*registered)["hits"], 1);
   EXPECT_EQ((*registered)["pinned"], false);
   EXPECT_GT((*registered)["bytes"], 0);
-  for (const json& other : client.get("/v1/documents?cache_salt=else").json()["data"]) {
-    EXPECT_NE(other["key"], key);
-  }
+  const json others = client.get("/v1/documents?cache_salt=else").json();
+  for (const json& other : others["data"]) EXPECT_NE(other["key"], key);
 
   const std::string path = "/v1/documents/" + key;
   EXPECT_EQ(client.request("POST", path + "/pin" + salt, "", {}).status, 200);
