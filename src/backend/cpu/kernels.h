@@ -70,11 +70,14 @@ struct TokenSlot {
 /// of K is at d / w * 16 w + t w + d % w, and of V at t / w * head_dim w + d w + t % w.
 struct KvKernels {
   void (*reset)(const AttentionTile& tile);
-  /// Turns the group's heads of one row by `turn`, and then by `shift` unless that is null, and
-  /// scales them: the turned dimensions by turned_scale, the others by scale. query: [group,
-  /// head_dim].
+  /// Cosines and sines of `turn` and then `shift`, unless that is null, times what set_query scales
+  /// turned dimensions by. cosine, sine: [turn.num_pairs].
+  void (*compose_turns)(const Turn& turn, const Turn* shift, float scale, float* cosine,
+                        float* sine);
+  /// Turns the group's heads of one row by what compose_turns made, and scales the dimensions that
+  /// are not turned. query: [group, head_dim].
   void (*set_query)(const AttentionTile& tile, int row, const float* query, const Turn& turn,
-                    const Turn* shift, float scale, float turned_scale);
+                    float scale);
   /// tiles: [num_tiles], the same rows for each of the run's heads.
   void (*attend)(const AttentionTile* tiles, int num_tiles, const KeyRun& run);
   /// One row's result to [group, head_dim] of bfloat16 or float32.

@@ -288,7 +288,7 @@ TEST(Attend, FollowsScoresThatGrowFromKeyToKey) {
     for (int r = 0; r < num_rows; ++r) {
       std::vector<float> query(kHeadDim);
       query[0] = slopes[r];
-      kv.set_query(tile, r, query.data(), {}, nullptr, 1.0F, 1.0F);
+      kv.set_query(tile, r, query.data(), {}, 1.0F);
     }
     const std::vector<int32_t> begins(num_rows, 0);
     const std::vector<int32_t> ends(num_rows, kNumTokens);
