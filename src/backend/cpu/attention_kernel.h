@@ -9,7 +9,7 @@
 namespace anyslot::cpu {
 namespace {  // NOLINT: each instruction set has its own copy, compiled with its own flags
 
-/// Attention of the rows of one work item over runs of blocks: keys are taken kTileKeys at a time,
+/// Attention of the rows of one work item over runs of blocks: keys are taken a tile at a time,
 /// rows as many as fill the registers.
 template <typename Dot>
 class AttentionKernel {
@@ -64,9 +64,9 @@ template <typename Dot>
 void AttentionKernel<Dot>::attend(const AttentionTile* tiles, int num_tiles, const KeyRun& run) {
   const int common_end = expand_bounds(tiles[0], run);
   int listed = 0;
-  for (int block = 0; block < run.num_blocks; block += kTileBlocks) {
+  for (int block = 0; block < run.num_blocks; block += run.tile_blocks) {
     const int left = run.num_blocks - block;
-    const int num_blocks = left < kTileBlocks ? left : kTileBlocks;
+    const int num_blocks = left < run.tile_blocks ? left : run.tile_blocks;
     for (int t = 0; t < num_tiles; ++t, listed += num_blocks) {
       const KeyTile at_hand = tile_at(run, block, num_blocks, listed);
       fetch_pages(at_hand);
@@ -112,7 +112,7 @@ KeyTile AttentionKernel<Dot>::tile_at(const KeyRun& run, int first_block, int nu
   KeyTile tile;
   tile.num_blocks = num_blocks;
   tile.first_token = first_block * kBlockTokens;
-  for (int b = 0; b < kTileBlocks; ++b) {
+  for (int b = 0; b < run.tile_blocks; ++b) {
     const int block = first_listed + (b < num_blocks ? b : num_blocks - 1);
     const int after = first_listed + num_blocks + b;
     const int next = after < run.num_listed ? after : run.num_listed - 1;
@@ -128,7 +128,7 @@ KeyTile AttentionKernel<Dot>::tile_at(const KeyRun& run, int first_block, int nu
 /// hundred instructions.
 template <typename Dot>
 void AttentionKernel<Dot>::fetch_pages(const KeyTile& keys) {
-  for (int b = 0; b < kTileBlocks; ++b) {
+  for (int b = 0; b < keys.num_blocks; ++b) {
     __builtin_prefetch(keys.next_keys[b], 0, 2);
     __builtin_prefetch(keys.next_values[b], 0, 2);
   }

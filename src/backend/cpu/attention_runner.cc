@@ -49,6 +49,16 @@ bool is_raw(const AttentionCall& call, const Range& range) {
 
 int group_of(const AttentionSpec& spec) { return spec.num_heads / spec.num_kv_heads; }
 
+/// Many rows profit from long tiles, as long as a tile of K stays in the first-level cache. Few
+/// rows wait for memory, and better so for a little at a time.
+int tile_blocks_for(const AttentionCall& call, int num_rows) {
+  constexpr int kFewHeads = 24;
+  constexpr size_t kMostBytes = 16384;  // of a tile's K
+  const size_t long_tile = call.storage.head_bytes() * kTileBlocks;
+  const bool is_long = num_rows * group_of(call.spec) > kFewHeads && long_tile <= kMostBytes;
+  return is_long ? kTileBlocks : kTileBlocks / 2;
+}
+
 }  // namespace
 
 /// Blocks [begin, end) of a span.
@@ -58,9 +68,9 @@ struct AttentionRunner::BlockRun {
 
   /// Calls visit(first, count) for the blocks that one head is taken through at a time.
   template <typename Visit>
-  void for_tiles(const Visit& visit) const {
-    for (int64_t first = begin; first < end; first += kTileBlocks) {
-      visit(first, static_cast<int>(std::min<int64_t>(kTileBlocks, end - first)));
+  void for_tiles(int tile_blocks, const Visit& visit) const {
+    for (int64_t first = begin; first < end; first += tile_blocks) {
+      visit(first, static_cast<int>(std::min<int64_t>(tile_blocks, end - first)));
     }
   }
 };
@@ -87,8 +97,10 @@ struct AttentionRunner::Worker {
   std::vector<int64_t> ends;
   std::vector<int32_t> run_begins;  // the same, from the first token of a run of blocks
   std::vector<int32_t> run_ends;
-  // A run of blocks as it is attended to: a few blocks of one head, the same of the next head, ...;
-  // and behind the run a few blocks that come next.
+  // A run of blocks as it is attended to: tile_blocks blocks of one head, the same of the next
+  // head,
+  // ...; and behind the run a few blocks that come next.
+  int tile_blocks = 0;
   const std::byte* keys[(kRunBlocks + kTileBlocks) * kTaskHeads];
   const std::byte* values[(kRunBlocks + kTileBlocks) * kTaskHeads];
   int num_listed = 0;
@@ -232,6 +244,7 @@ void AttentionRunner::run_item(const AttentionCall& call, const WorkItem& item, 
   const RopeTable& rope = *call.spec.rope;
   const int32_t num_rows = item.row_end - item.row_begin;
   worker.item_row = item.row_begin;
+  worker.tile_blocks = tile_blocks_for(call, num_rows);
   for (int h = 0; h < heads.size(); ++h) {
     worker.tiles[h].num_rows = num_rows;
     kv_->reset(worker.tiles[h]);
@@ -315,12 +328,12 @@ void AttentionRunner::run_range(const AttentionCall& call, const WorkItem& item,
     worker.num_listed = list_blocks(call, range, run, heads, 0, worker);
     if (raw) turn_keys(call, placement.start + first * kBlockSize, run, heads, worker);
     if (run.end < end_block) {
-      const BlockRun next{run.end, std::min(end_block, run.end + kTileBlocks)};
+      const BlockRun next{run.end, std::min(end_block, run.end + worker.tile_blocks)};
       worker.num_listed = list_blocks(call, range, next, heads, worker.num_listed, worker);
     } else if (index + 1 < item.range_end) {
       const Range& next_range = call.plan.ranges[index + 1];
       const int64_t begin = next_range.begin / kBlockSize;
-      const BlockRun next{begin, std::min(blocks_for(next_range.end), begin + kTileBlocks)};
+      const BlockRun next{begin, std::min(blocks_for(next_range.end), begin + worker.tile_blocks)};
       worker.num_listed = list_blocks(call, next_range, next, heads, worker.num_listed, worker);
     }
     attend(run, heads, worker);
@@ -332,7 +345,7 @@ void AttentionRunner::run_range(const AttentionCall& call, const WorkItem& item,
 int AttentionRunner::list_blocks(const AttentionCall& call, const Range& range, BlockRun blocks,
                                  KvHeads heads, int listed, Worker& worker) {
   const std::span<const BlockId> ids = call.step.placements[range.placement].span.blocks;
-  blocks.for_tiles([&](int64_t first, int count) {
+  blocks.for_tiles(worker.tile_blocks, [&](int64_t first, int count) {
     for (int head = heads.begin; head < heads.end; ++head) {
       for (int64_t b = first; b < first + count; ++b, ++listed) {
         worker.keys[listed] = call.storage.head(call.layer, ids[b], KvPart::kKey, head);
@@ -350,7 +363,7 @@ void AttentionRunner::turn_keys(const AttentionCall& call, int64_t position, Blo
   const int pairs = rope.num_pairs();
   const int num_listed = worker.num_listed;
   int listed = 0;
-  blocks.for_tiles([&](int64_t, int count) {
+  blocks.for_tiles(worker.tile_blocks, [&](int64_t, int count) {
     for (int b = 0; b < count; ++b, position += kBlockSize) {
       rope.cos_sin(position, worker.cosine, worker.sine);
       kv_->add_token_turns({worker.cosine, worker.sine, pairs}, token_turns_.data(),
@@ -381,9 +394,10 @@ void AttentionRunner::attend(BlockRun blocks, KvHeads heads, Worker& worker) {
     worker.run_begins[r] = from_first(worker.begins[r]);
     worker.run_ends[r] = from_first(worker.ends[r]);
   }
-  kv_->attend(worker.at_hand, heads.size(),
-              {worker.keys, worker.values, static_cast<int>(blocks.end - blocks.begin),
-               worker.num_listed, worker.run_begins.data(), worker.run_ends.data()});
+  kv_->attend(
+      worker.at_hand, heads.size(),
+      {worker.keys, worker.values, static_cast<int>(blocks.end - blocks.begin), worker.tile_blocks,
+       worker.num_listed, worker.run_begins.data(), worker.run_ends.data()});
 }
 
 void AttentionRunner::store(const AttentionCall& call, const WorkItem& item, KvHeads heads,

@@ -13,8 +13,8 @@ namespace anyslot::cpu {
 
 /// Tokens of a block.
 inline constexpr int kBlockTokens = 16;
-/// Keys that are scored at once.
-inline constexpr int kTileKeys = 64;
+/// Keys that are scored at once, at most.
+inline constexpr int kTileKeys = 128;
 inline constexpr int kTileBlocks = kTileKeys / kBlockTokens;
 /// The largest head_dim, for buffers on the stack.
 inline constexpr int kMaxHeadDim = 1024;
@@ -45,14 +45,15 @@ struct AttentionTile {
   int32_t* ends = nullptr;
 };
 
-/// Consecutive blocks of a few kv heads, in the order in which they are attended to: kTileBlocks
-/// blocks of the first head, the same of the second, ..., then the next kTileBlocks blocks of the
+/// Consecutive blocks of a few kv heads, in the order in which they are attended to: tile_blocks
+/// blocks of the first head, the same of the second, ..., then the next tile_blocks blocks of the
 /// first. Row r sees tokens [row_begins[r], row_ends[r]), counted from the first block's first
 /// token.
 struct KeyRun {
   const std::byte* const* keys = nullptr;  // [num_listed]
   const std::byte* const* values = nullptr;
   int num_blocks = 0;                   // of each head
+  int tile_blocks = 0;                  // 1 to kTileBlocks, which are scored at once
   int num_listed = 0;                   // behind the run's: blocks that come next, to be prefetched
   const int32_t* row_begins = nullptr;  // [num_rows]
   const int32_t* row_ends = nullptr;
