@@ -27,7 +27,7 @@ constexpr int kRounds = 10;
 constexpr int kAnswerTokens = 24;
 
 struct Memory {
-  double live_mib = 0;      // allocated and not freed; 0 under a sanitizer
+  double live_mib = 0;      // allocated and not freed
   double resident_mib = 0;  // of the process
 };
 
@@ -102,8 +102,10 @@ TEST_P(Soak, ACrowdGetsTheAnswersOfOneAfterTheOtherInSteadyMemory) {
   EXPECT_GE(peak, 32);
   // Threads, arenas and the pool have come to their size after the first round. Buffers of
   // connections that are just being closed come and go.
-  EXPECT_LT(least(memory, 7, &Memory::live_mib), least(memory, 1, &Memory::live_mib) + 1);
-  EXPECT_LT(memory.back().resident_mib, memory[1].resident_mib * 1.1);
+  if (ANYSLOT_SANITIZED == 0) {  // whose memory grows for reasons of its own
+    EXPECT_LT(least(memory, 7, &Memory::live_mib), least(memory, 1, &Memory::live_mib) + 1);
+    EXPECT_LT(memory.back().resident_mib, memory[1].resident_mib * 1.1);
+  }
   RecordProperty("requests", requests * kRounds);
   RecordProperty("clients_at_once", GetParam().clients);
   RecordProperty("near_ties", near_ties);
