@@ -25,7 +25,7 @@ json question(const TestServer& server, const json& documents, json fields = jso
 
 std::string long_text() {
   std::string text;
-  for (int i = 0; i < 60; ++i) text += "The river Masa" + std::to_string(i) + " is in Norway. ";
+  for (int i = 0; i < 20; ++i) text += "The river Masa" + std::to_string(i) + " is in Norway. ";
   return text;
 }
 
