@@ -23,6 +23,11 @@ class DeviceBuffer {
   virtual ~DeviceBuffer() = default;
   virtual void* data() = 0;
   virtual size_t size_bytes() const = 0;
+
+  /// Copy between the buffer's begin and host memory, after the operations before it. Fails with
+  /// kInvalidArgument when the buffer is smaller. As they stand here: for buffers in host memory.
+  virtual Status write(std::span<const std::byte> bytes);
+  virtual Status read(std::span<std::byte> bytes);
 };
 
 /// A weight matrix [out_features, in_features] in the form the backend multiplies with.
@@ -136,5 +141,8 @@ class Backend {
 std::unique_ptr<Backend> create_reference_backend(const BackendOptions& options);
 /// oneDNN and this project's attention kernels.
 Expected<std::unique_ptr<Backend>> create_cpu_backend(const BackendOptions& options);
+/// cuBLASLt and this project's kernels, on the first NVIDIA GPU. Fails with kFailedPrecondition
+/// when the build or the machine has none.
+Expected<std::unique_ptr<Backend>> create_cuda_backend(const BackendOptions& options);
 
 }  // namespace anyslot

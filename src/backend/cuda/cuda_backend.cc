@@ -1,0 +1,426 @@
+#include "backend/cuda/cuda_backend.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/attention_plan.h"
+#include "backend/cuda/attention_runner.h"
+#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/cuda_kv_storage.h"
+#include "backend/cuda/elementwise.h"
+#include "backend/cuda/linear.h"
+#include "backend/cuda/step_data.h"
+#include "backend/op_checks.h"
+
+namespace anyslot {
+
+namespace cuda {
+namespace {
+
+/// Rows x heads of the largest attention tile.
+constexpr int kTileRows = 128;
+
+struct DestroyStream {
+  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+};
+using Stream = std::unique_ptr<CUstream_st, DestroyStream>;
+
+/// A vector of the host on the device, copied again when it has changed.
+struct MirroredVector {
+  std::vector<float> host;
+  DeviceMemory device;
+};
+
+struct WindowPlans {
+  DevicePlan all;
+  DevicePlan sampled;
+};
+
+class CudaBackend : public Backend {
+ public:
+  CudaBackend(const cudaDeviceProp& device, DType dtype, const CudaOptions& options)
+      : device_(device),
+        dtype_(dtype),
+        attention_(device.multiProcessorCount, options.tensor_cores) {}
+  ~CudaBackend() override {
+    if (stream_) cudaStreamSynchronize(stream_.get());
+  }
+
+  Status open();
+
+  std::string_view name() const override { return "cuda"; }
+  std::string description() const override;
+  DType activation_dtype() const override { return dtype_; }
+
+  Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) override;
+  Expected<std::unique_ptr<LinearWeight>> load_linear(std::span<const TensorView> parts) override;
+  Expected<std::unique_ptr<KvStorage>> create_kv_storage(const KvShape& shape) override;
+  Status begin_step(const StepPlan& plan, std::span<const int64_t> windows) override;
+  Status end_step() override;
+  Status copy_blocks(KvStorage& storage, std::span<const BlockCopy> copies,
+                     std::span<const RopeTable* const> rope) override;
+  Status embed(const TensorView& table, const TensorView& out) override;
+  Status rms_norm(const TensorView& x, const float* weight, float epsilon,
+                  const TensorView& out) override;
+  Status linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
+                bool accumulate) override;
+  Status write_kv(KvStorage& storage, int layer, const AttentionSpec& spec, const TensorView& k,
+                  const TensorView& v) override;
+  Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec, RowSet rows,
+                   const TensorView& q, const TensorView& out) override;
+  Status gated_silu(const TensorView& gate_up, const TensorView& out) override;
+  Status gather_sampled(const TensorView& x, const TensorView& out) override;
+  Status download(const TensorView& x, std::span<float> out) override;
+
+ private:
+  int64_t num_rows() const { return static_cast<int64_t>(all_rows_.size()); }
+  int64_t num_sampled() const { return static_cast<int64_t>(sampled_rows_.size()); }
+  Status check_step() const;
+  AttentionPlanOptions plan_options() const;
+  Expected<const float*> mirrored(const float* values, int64_t count);
+
+  cudaDeviceProp device_;
+  DType dtype_;
+  Stream stream_;
+  std::unique_ptr<LinearRunner> products_;
+  AttentionRunner attention_;
+  int num_kv_heads_ = 1;  // of the latest KV storage
+  int group_ = 4;         // of the latest attention
+
+  const StepPlan* step_ = nullptr;
+  std::vector<int32_t> all_rows_;
+  std::vector<int32_t> sampled_rows_;
+  AttentionPlanner planner_;
+  AttentionPlan plan_;
+  StepData data_;
+  std::vector<WindowPlans> plans_;
+
+  std::map<const float*, MirroredVector> mirrors_;
+  PinnedMemory staging_;
+  DeviceMemory staged_;
+  Event staging_free_;
+};
+
+Status CudaBackend::open() {
+  cudaStream_t stream = nullptr;
+  if (Status status = cuda_status(cudaStreamCreate(&stream), "opening a stream"); !status) {
+    return status;
+  }
+  stream_.reset(stream);
+  Expected<std::unique_ptr<LinearRunner>> products = LinearRunner::create(dtype_);
+  if (!products) return products.status();
+  products_ = std::move(*products);
+  return {};
+}
+
+std::string CudaBackend::description() const {
+  return "cuda: " + std::string(device_.name) + ", " + std::to_string(device_.multiProcessorCount) +
+         " multiprocessors, cuBLASLt (" + std::string(dtype_name(dtype_)) + " products)";
+}
+
+Status CudaBackend::check_step() const {
+  return step_ != nullptr ? Status() : invalid_argument("no step: begin_step comes first");
+}
+
+Expected<std::unique_ptr<DeviceBuffer>> CudaBackend::allocate(size_t bytes) {
+  DeviceMemory memory;
+  if (Status status = memory.reserve(bytes, "a buffer"); !status) return status;
+  if (Status status = memory.clear(); !status) return status;
+  return std::unique_ptr<DeviceBuffer>(std::make_unique<CudaBuffer>(std::move(memory), bytes));
+}
+
+Expected<std::unique_ptr<LinearWeight>> CudaBackend::load_linear(
+    std::span<const TensorView> parts) {
+  return products_->load(parts);
+}
+
+Expected<std::unique_ptr<KvStorage>> CudaBackend::create_kv_storage(const KvShape& shape) {
+  Expected<std::unique_ptr<CudaKvStorage>> storage = CudaKvStorage::create(shape);
+  if (!storage) return storage.status();
+  num_kv_heads_ = shape.num_kv_heads;
+  return std::unique_ptr<KvStorage>(std::move(*storage));
+}
+
+/// Two items of each kv head per multiprocessor: so many blocks of the narrow kernel run at once.
+AttentionPlanOptions CudaBackend::plan_options() const {
+  AttentionPlanOptions options;
+  options.tile_rows = std::max(1, kTileRows / group_);
+  options.target_items = std::max(1, 2 * device_.multiProcessorCount / num_kv_heads_);
+  options.min_item_tokens = 128;
+  return options;
+}
+
+Status CudaBackend::begin_step(const StepPlan& plan, std::span<const int64_t> windows) {
+  step_ = nullptr;
+  all_rows_.clear();
+  sampled_rows_.clear();
+  for (size_t r = 0; r < plan.rows.size(); ++r) {
+    all_rows_.push_back(static_cast<int32_t>(r));
+    if (plan.rows[r].sample) sampled_rows_.push_back(static_cast<int32_t>(r));
+  }
+  if (Status status = data_.begin(plan); !status) return status;
+  plans_.clear();
+  const bool all_are_sampled = sampled_rows_.size() == all_rows_.size();
+  for (const int64_t window : windows) {
+    WindowPlans& plans = plans_.emplace_back();
+    planner_.plan(plan, all_rows_, window, plan_options(), plan_);
+    plans.all = data_.add(plan, plan_);
+    if (all_are_sampled) {
+      plans.sampled = plans.all;
+    } else {
+      planner_.plan(plan, sampled_rows_, window, plan_options(), plan_);
+      plans.sampled = data_.add(plan, plan_);
+    }
+  }
+  if (Status status = data_.upload(stream_.get()); !status) return status;
+  step_ = &plan;
+  return {};
+}
+
+Status CudaBackend::end_step() {
+  step_ = nullptr;
+  return {};
+}
+
+Status CudaBackend::copy_blocks(KvStorage& storage, std::span<const BlockCopy> copies,
+                                std::span<const RopeTable* const> rope) {
+  const KvShape& shape = storage.shape();
+  if (Status status = check_copies(copies, rope, shape); !status) return status;
+  if (copies.empty()) return {};
+  const int max_pairs = shape.head_dim / 2;
+  std::vector<double> inv_freq(rope.size() * max_pairs);
+  std::vector<int> num_pairs;
+  for (size_t layer = 0; layer < rope.size(); ++layer) {
+    std::ranges::copy(rope[layer]->parameters().inv_freq, inv_freq.begin() + layer * max_pairs);
+    num_pairs.push_back(rope[layer]->num_pairs());
+  }
+  const size_t freq_bytes = inv_freq.size() * sizeof(double);
+  const size_t copy_bytes = copies.size_bytes();
+  const size_t bytes = freq_bytes + copy_bytes + num_pairs.size() * sizeof(int);
+  if (Status status = staging_free_.wait(); !status) return status;
+  if (Status status = staging_.reserve(bytes); !status) return status;
+  if (Status status = staged_.reserve(bytes, "block copies"); !status) return status;
+  std::memcpy(staging_.data(), inv_freq.data(), freq_bytes);
+  std::memcpy(staging_.data() + freq_bytes, copies.data(), copy_bytes);
+  std::memcpy(staging_.data() + freq_bytes + copy_bytes, num_pairs.data(),
+              num_pairs.size() * sizeof(int));
+  if (Status status = cuda_status(cudaMemcpyAsync(staged_.data(), staging_.data(), bytes,
+                                                  cudaMemcpyHostToDevice, stream_.get()),
+                                  "copying block copies");
+      !status) {
+    return status;
+  }
+  if (Status status = staging_free_.record(stream_.get()); !status) return status;
+  auto& pool = static_cast<CudaKvStorage&>(storage);
+  const auto* staged = staged_.as<std::byte>();
+  const KvCopy copy{pool.layer(0),
+                    pool.layer_bytes(),
+                    shape.dtype,
+                    shape.num_layers,
+                    shape.num_kv_heads,
+                    shape.head_dim,
+                    reinterpret_cast<const double*>(staged),
+                    reinterpret_cast<const int*>(staged + freq_bytes + copy_bytes)};
+  return launch_copy_blocks(copy, reinterpret_cast<const BlockCopy*>(staged + freq_bytes),
+                            static_cast<int>(copies.size()), stream_.get());
+}
+
+/// The table stays in host memory; the step's rows of it are staged.
+Status CudaBackend::embed(const TensorView& table, const TensorView& out) {
+  if (Status status = check_step(); !status) return status;
+  if (Status status = check_tensor("out", out, num_rows(), table.cols, DType::kFloat32); !status) {
+    return status;
+  }
+  if (Status status = check_token_ids(step_->rows, table); !status) return status;
+  if (num_rows() == 0) return {};
+  const size_t bytes = table.row_bytes() * step_->rows.size();
+  if (Status status = staging_free_.wait(); !status) return status;
+  if (Status status = staging_.reserve(bytes); !status) return status;
+  if (Status status = staged_.reserve(bytes, "embedding rows"); !status) return status;
+  for (size_t r = 0; r < step_->rows.size(); ++r) {
+    std::memcpy(staging_.data() + r * table.row_bytes(), table.row(step_->rows[r].token_id),
+                table.row_bytes());
+  }
+  if (Status status = cuda_status(cudaMemcpyAsync(staged_.data(), staging_.data(), bytes,
+                                                  cudaMemcpyHostToDevice, stream_.get()),
+                                  "copying embedding rows");
+      !status) {
+    return status;
+  }
+  if (Status status = staging_free_.record(stream_.get()); !status) return status;
+  return launch_widen({staged_.data(), table.dtype, num_rows(), table.cols, table.cols}, out,
+                      stream_.get());
+}
+
+Expected<const float*> CudaBackend::mirrored(const float* values, int64_t count) {
+  MirroredVector& mirror = mirrors_[values];
+  if (std::equal(mirror.host.begin(), mirror.host.end(), values, values + count)) {
+    return mirror.device.as<const float>();
+  }
+  mirror.host.assign(values, values + count);
+  const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+  if (Status status = mirror.device.reserve(bytes, "a norm's weight"); !status) return status;
+  if (Status status =
+          cuda_status(cudaMemcpy(mirror.device.data(), values, bytes, cudaMemcpyHostToDevice),
+                      "a norm's weight");
+      !status) {
+    return status;
+  }
+  return mirror.device.as<const float>();
+}
+
+Status CudaBackend::rms_norm(const TensorView& x, const float* weight, float epsilon,
+                             const TensorView& out) {
+  if (Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32); !status) return status;
+  if (Status status = check_tensor("out", out, x.rows, x.cols, dtype_); !status) return status;
+  const Expected<const float*> mirror = mirrored(weight, x.cols);
+  if (!mirror) return mirror.status();
+  return launch_rms_norm(x, *mirror, epsilon, out, stream_.get());
+}
+
+Status CudaBackend::linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
+                           bool accumulate) {
+  if (Status status = check_tensor("x", x, x.rows, weight.in_features(), dtype_); !status) {
+    return status;
+  }
+  if (Status status = check_tensor("out", out, x.rows, weight.out_features(), DType::kFloat32);
+      !status) {
+    return status;
+  }
+  return products_->run(static_cast<const CudaLinearWeight&>(weight), x, out, accumulate,
+                        stream_.get());
+}
+
+Status CudaBackend::write_kv(KvStorage& storage, int layer, const AttentionSpec& spec,
+                             const TensorView& k, const TensorView& v) {
+  if (Status status = check_step(); !status) return status;
+  if (Status status = check_spec(spec, storage.shape(), layer); !status) return status;
+  const int64_t cols = int64_t{spec.num_kv_heads} * spec.head_dim;
+  if (Status status = check_tensor("k", k, num_rows(), cols, DType::kFloat32); !status) {
+    return status;
+  }
+  if (Status status = check_tensor("v", v, num_rows(), cols, DType::kFloat32); !status) {
+    return status;
+  }
+  if (Status status = check_write_slots(step_->rows, storage.shape()); !status) return status;
+  const Expected<StepData::Rotations> rotations = data_.rotations(*spec.rope, stream_.get());
+  if (!rotations) return rotations.status();
+  const KvWrite write{static_cast<CudaKvStorage&>(storage).layer(layer),
+                      storage.shape().dtype,
+                      spec.num_kv_heads,
+                      spec.head_dim,
+                      spec.rope->num_pairs(),
+                      data_.write_slots(),
+                      rotations->writes};
+  return launch_write_kv(write, k, v, stream_.get());
+}
+
+Status CudaBackend::attention(const KvStorage& storage, int layer, const AttentionSpec& spec,
+                              RowSet rows, const TensorView& q, const TensorView& out) {
+  if (Status status = check_step(); !status) return status;
+  if (Status status = check_spec(spec, storage.shape(), layer); !status) return status;
+  if (storage.shape().dtype != dtype_) {
+    return invalid_argument("the KV pool and the backend have different dtypes");
+  }
+  const int64_t num = rows == RowSet::kAll ? num_rows() : num_sampled();
+  const int64_t cols = int64_t{spec.num_heads} * spec.head_dim;
+  if (Status status = check_tensor("q", q, num, cols, DType::kFloat32); !status) return status;
+  if (Status status = check_tensor("out", out, num, cols, dtype_); !status) return status;
+  for (const WindowPlans& plans : plans_) {
+    if (plans.all.window != spec.window) continue;
+    group_ = spec.num_heads / spec.num_kv_heads;
+    if (num == 0) return {};
+    const Expected<StepData::Rotations> rotations = data_.rotations(*spec.rope, stream_.get());
+    if (!rotations) return rotations.status();
+    return attention_.run(
+        {static_cast<const CudaKvStorage&>(storage), layer, spec,
+         rows == RowSet::kAll ? plans.all : plans.sampled, data_, *rotations, q, out},
+        stream_.get());
+  }
+  return invalid_argument("window " + std::to_string(spec.window) +
+                          " was not announced to begin_step");
+}
+
+Status CudaBackend::gated_silu(const TensorView& gate_up, const TensorView& out) {
+  if (Status status = check_tensor("gate_up", gate_up, out.rows, 2 * out.cols, DType::kFloat32);
+      !status) {
+    return status;
+  }
+  if (Status status = check_tensor("out", out, out.rows, out.cols, dtype_); !status) return status;
+  return launch_gated_silu(gate_up, out, stream_.get());
+}
+
+Status CudaBackend::gather_sampled(const TensorView& x, const TensorView& out) {
+  if (Status status = check_step(); !status) return status;
+  if (Status status = check_tensor("x", x, num_rows(), x.cols, DType::kFloat32); !status) {
+    return status;
+  }
+  if (Status status = check_tensor("out", out, num_sampled(), x.cols, DType::kFloat32); !status) {
+    return status;
+  }
+  return launch_gather(x, data_.sampled_rows(), out, stream_.get());
+}
+
+Status CudaBackend::download(const TensorView& x, std::span<float> out) {
+  if (Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32); !status) return status;
+  if (static_cast<int64_t>(out.size()) != x.rows * x.cols) {
+    return invalid_argument("download: the destination has " + std::to_string(out.size()) +
+                            " elements, must have " + std::to_string(x.rows * x.cols));
+  }
+  if (!out.empty()) {
+    const auto row_stride = static_cast<size_t>(x.row_stride) * sizeof(float);
+    if (Status status = cuda_status(
+            cudaMemcpy2DAsync(out.data(), x.row_bytes(), x.data, row_stride, x.row_bytes(),
+                              static_cast<size_t>(x.rows), cudaMemcpyDeviceToHost, stream_.get()),
+            "download");
+        !status) {
+      return status;
+    }
+  }
+  return cuda_status(cudaStreamSynchronize(stream_.get()), "download");
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<Backend>> open_cuda_backend(const BackendOptions& options,
+                                                     const CudaOptions& cuda_options) {
+  constexpr int kMinMajor = 8;
+  if (options.dtype == DType::kFloat16) {
+    return invalid_argument("the CUDA backend computes in bfloat16 or float32, not in float16");
+  }
+  if (options.int8_weights) {
+    return failed_precondition("int8 weights are not served by the CUDA backend: use bfloat16");
+  }
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
+    return failed_precondition("no NVIDIA GPU was found: use the device 'cpu'");
+  }
+  cudaDeviceProp device{};
+  if (Status status = cuda_status(cudaSetDevice(0), "choosing the GPU"); !status) return status;
+  if (Status status = cuda_status(cudaGetDeviceProperties(&device, 0), "reading the GPU's kind");
+      !status) {
+    return status;
+  }
+  if (device.major < kMinMajor) {
+    return failed_precondition(std::string(device.name) + " has compute capability " +
+                               std::to_string(device.major) + "." + std::to_string(device.minor) +
+                               "; 8.0 or later is needed: use the device 'cpu'");
+  }
+  auto backend = std::make_unique<CudaBackend>(device, options.dtype, cuda_options);
+  if (Status status = backend->open(); !status) return status;
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+}  // namespace cuda
+
+Expected<std::unique_ptr<Backend>> create_cuda_backend(const BackendOptions& options) {
+  return cuda::open_cuda_backend(options, {});
+}
+
+}  // namespace anyslot
