@@ -1,0 +1,236 @@
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/cuda_backend.h"
+#include "backend/test_step_builder.h"
+
+// Times the attention of one layer on the GPU, over inputs that rotate beyond its L2 cache, and
+// compares each result with the plain kernel's on the same inputs. Exit code 1 when one is wrong.
+
+namespace anyslot::cuda {
+namespace {
+
+constexpr int kHeads = 32;
+constexpr int kKvHeads = 8;
+constexpr int kHeadDim = 128;
+constexpr size_t kRotatedBytes = size_t{300} << 20;  // five times the L2 of an H200
+constexpr double kErrorBound = 1.0 / 64;
+
+struct Case {
+  const char* name;
+  int batch;
+  int query_tokens;
+  int context;
+  int document_tokens;
+  bool shared;
+  int text_tokens;  // KV of the request's own text, its queries included
+};
+constexpr Case kCases[] = {
+    {"decode 1 x 4096", 1, 1, 4096, 1024, false, 16},
+    {"decode 1 x 16384", 1, 1, 16384, 1024, false, 16},
+    {"decode 8 x 4096", 8, 1, 4096, 1024, false, 16},
+    {"decode 8 x 16384", 8, 1, 16384, 1024, false, 16},
+    {"decode 32 x 4096", 32, 1, 4096, 1024, false, 16},
+    {"decode 32 x 16384", 32, 1, 16384, 1024, false, 16},
+    {"decode 128 x 4096", 128, 1, 4096, 1024, false, 16},
+    {"decode 64, one shared document of 16384", 64, 1, 16384, 16384, true, 16},
+    {"prefill 32 over 2048", 1, 32, 2048, 512, false, 32},
+    {"prefill 32 over 16384", 1, 32, 16384, 512, false, 32},
+    {"prefill 64 over 4096", 1, 64, 4096, 512, false, 64},
+    {"prefill 8 x 64 over 4096", 8, 64, 4096, 512, false, 64},
+    {"prefill 512 over 16384", 1, 512, 16384, 512, false, 512},
+    {"prefill 2048 over 2048", 1, 2048, 2048, 512, false, 2048},
+    {"prefill 4096 over nothing", 1, 4096, 0, 512, false, 4096},
+    {"prefill 1024 over 32768", 1, 1024, 32768, 512, false, 1024},
+};
+
+TestStepBuilder make_step(const Case& c) {
+  TestStepBuilder step;
+  SpanView shared;
+  if (c.shared) shared = step.span(c.context);
+  for (int b = 0; b < c.batch; ++b) {
+    step.begin_sequence();
+    int64_t start = c.shared ? 7 * b : 0;
+    for (int64_t done = 0; done < c.context; done += c.document_tokens) {
+      const int64_t tokens = std::min<int64_t>(c.document_tokens, c.context - done);
+      step.place(c.shared ? shared : step.span(tokens), start);
+      start += tokens;
+    }
+    step.place(step.span(c.text_tokens, KeyForm::kTurned, start), start);
+    step.rows(start + c.text_tokens - c.query_tokens, c.query_tokens);
+  }
+  return step;
+}
+
+void require(const Status& status) {
+  if (status.ok()) return;
+  std::fprintf(stderr, "%s\n", status.message().c_str());
+  std::exit(1);
+}
+template <typename T>
+T take(Expected<T> value) {
+  require(value.status());
+  return std::move(value).value();
+}
+
+std::vector<float> to_floats(DeviceBuffer& buffer) {
+  std::vector<bf16_t> halves(buffer.size_bytes() / sizeof(bf16_t));
+  require(buffer.read(std::as_writable_bytes(std::span(halves))));
+  std::vector<float> values;
+  for (const bf16_t half : halves) values.push_back(bf16_to_float(half));
+  return values;
+}
+
+double relative_error(const std::vector<float>& actual, const std::vector<float>& expected) {
+  double error = 0;
+  double length = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    error += (double{actual[i]} - expected[i]) * (double{actual[i]} - expected[i]);
+    length += double{expected[i]} * expected[i];
+  }
+  return std::sqrt(error / length);
+}
+
+/// One case in memory of a backend.
+struct Setup {
+  TestStepBuilder step;
+  std::unique_ptr<KvStorage> storage;
+  std::unique_ptr<DeviceBuffer> q;
+  std::unique_ptr<DeviceBuffer> out;
+  TensorView q_view;
+  TensorView out_view;
+};
+
+Setup make_setup(Backend& backend, const Case& c) {
+  std::mt19937 random(20261130);
+  std::normal_distribution<float> normal;
+  Setup setup{make_step(c), nullptr, nullptr, nullptr, {}, {}};
+  const int64_t num_blocks = setup.step.num_blocks();
+  const KvShape one{1, kKvHeads, kHeadDim, DType::kBFloat16, num_blocks};
+  const auto layers = static_cast<int>(kRotatedBytes / (one.block_bytes() * num_blocks)) + 1;
+  const KvShape shape{layers, kKvHeads, kHeadDim, DType::kBFloat16, num_blocks};
+  setup.storage = take(backend.create_kv_storage(shape));
+  // Blocks are windows of one array of random numbers, each somewhere else.
+  const size_t elements = shape.block_bytes() / sizeof(bf16_t);
+  std::vector<bf16_t> numbers(elements + (1 << 20));
+  for (bf16_t& number : numbers) number = float_to_bf16(normal(random));
+  for (BlockId b = 0; b < num_blocks; ++b) {
+    const std::span<const bf16_t> window(numbers.data() + random() % (1 << 20), elements);
+    require(setup.storage->import_block(b, std::as_bytes(window)));
+  }
+  const auto rows = static_cast<int64_t>(setup.step.step.rows.size());
+  const int64_t cols = kHeads * kHeadDim;
+  std::vector<float> q(static_cast<size_t>(rows * cols));
+  for (float& element : q) element = normal(random);
+  setup.q = take(backend.allocate(q.size() * sizeof(float)));
+  require(setup.q->write(std::as_bytes(std::span(q))));
+  setup.out = take(backend.allocate(q.size() * sizeof(bf16_t)));
+  setup.q_view = {setup.q->data(), DType::kFloat32, rows, cols, cols};
+  setup.out_view = {setup.out->data(), DType::kBFloat16, rows, cols, cols};
+  return setup;
+}
+
+int64_t visible_pairs(const StepPlan& step) {
+  int64_t pairs = 0;
+  for (const Row& row : step.rows) {
+    const SequencePlan& sequence = step.sequences[row.sequence];
+    for (int32_t p = sequence.placement_begin; p < sequence.placement_end; ++p) {
+      const Placement& placement = step.placements[p];
+      pairs += std::clamp<int64_t>(row.position - placement.start + 1, 0, placement.end);
+    }
+  }
+  return pairs;
+}
+
+/// Median microseconds of a call. Calls are queued in runs, each call in another layer.
+double time_calls(Backend& backend, const Setup& setup, const AttentionSpec& spec) {
+  const int layers = setup.storage->shape().num_layers;
+  const auto call = [&](int i) {
+    require(backend.attention(*setup.storage, i % layers, spec, RowSet::kAll, setup.q_view,
+                              setup.out_view));
+  };
+  for (int i = 0; i < 5; ++i) call(i);
+  cudaEvent_t begin = nullptr;
+  cudaEvent_t end = nullptr;
+  cudaEventCreate(&begin);
+  cudaEventCreate(&end);
+  constexpr int kRuns = 9;
+  constexpr int kCallsPerRun = 20;
+  std::vector<float> times;
+  for (int run = 0; run < kRuns; ++run) {
+    cudaDeviceSynchronize();
+    cudaEventRecord(begin);  // the legacy stream, ordered with the backend's
+    for (int i = 0; i < kCallsPerRun; ++i) call(run * kCallsPerRun + i);
+    cudaEventRecord(end);
+    cudaEventSynchronize(end);
+    float ms = 0;
+    cudaEventElapsedTime(&ms, begin, end);
+    times.push_back(ms * 1000 / kCallsPerRun);
+  }
+  std::ranges::sort(times);
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return times[kRuns / 2];
+}
+
+bool run_case(Backend& backend, Backend& plain, const Case& c) {
+  Setup setup = make_setup(backend, c);
+  RopeParameters parameters;
+  for (int j = 0; j < kHeadDim / 2; ++j) {
+    parameters.inv_freq.push_back(std::pow(500'000.0, -2.0 * j / kHeadDim));
+  }
+  const RopeTable rope(parameters);
+  const AttentionSpec spec{kHeads, kKvHeads, kHeadDim, 1.0F / std::sqrt(float{kHeadDim}), 0, &rope};
+  const std::vector<int64_t> windows = {0};
+  const StepPlan& step = setup.step.step;
+
+  const auto run_once = [&](Backend& which) {
+    require(which.begin_step(step, windows));
+    require(which.attention(*setup.storage, 0, spec, RowSet::kAll, setup.q_view, setup.out_view));
+    std::vector<float> values = to_floats(*setup.out);
+    require(which.end_step());
+    return values;
+  };
+  require(backend.begin_step(step, windows));  // learns the number of heads that share K
+  require(backend.attention(*setup.storage, 0, spec, RowSet::kAll, setup.q_view, setup.out_view));
+  require(backend.end_step());
+  const std::vector<float> actual = run_once(backend);
+  const std::vector<float> expected = run_once(plain);
+  const double error = relative_error(actual, expected);
+
+  require(backend.begin_step(step, windows));
+  const double us = time_calls(backend, setup, spec);
+  require(backend.end_step());
+  const double bytes = 2.0 * 2 * kKvHeads * kHeadDim * setup.step.num_blocks() * kBlockSize;
+  const double flops = 4.0 * kHeads * kHeadDim * static_cast<double>(visible_pairs(step));
+  const bool right = error <= kErrorBound;
+  std::printf("%-42s %9.1f us %7.2f TB/s %7.1f TFLOP/s  error %.1e%s\n", c.name, us,
+              bytes / us / 1e6, flops / us / 1e6, error, right ? "" : "  WRONG");
+  std::fflush(stdout);
+  return right;
+}
+
+}  // namespace
+}  // namespace anyslot::cuda
+
+int main() {
+  using namespace anyslot;
+  auto backend = cuda::open_cuda_backend({}, {});
+  auto plain = cuda::open_cuda_backend({}, {.tensor_cores = false});
+  if (!backend || !plain) {
+    std::fprintf(stderr, "%s\n", backend.status().message().c_str());
+    return 1;
+  }
+  std::printf("%s\n", (*backend)->description().c_str());
+  bool right = true;
+  for (const cuda::Case& c : cuda::kCases) right = run_case(**backend, **plain, c) && right;
+  return right ? 0 : 1;
+}
