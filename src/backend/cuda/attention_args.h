@@ -63,13 +63,16 @@ struct AttentionArgs {
 /// Any head_dim up to 256, any rotary dimension, both key forms; KV and output of `dtype`.
 Status launch_plain_attention(const AttentionArgs& args, DType dtype, cudaStream_t stream);
 
+/// Rows x heads that the narrow kernel takes.
+inline constexpr int kNarrowRows = 16;
 /// Whether the bfloat16 tensor-core kernels serve the shape: turned keys, all of a head turned.
 bool serves_tensor_cores(const AttentionArgs& args);
-/// Items of at most 16 rows x group: each warp walks pages of its own.
+/// Items of at most kNarrowRows rows x group: each warp walks pages of its own.
 Status launch_narrow_attention(const AttentionArgs& args, int num_processors, cudaStream_t stream);
 /// All others: each warp has 16 rows x heads, and all read the same pages.
 Status launch_wide_attention(const AttentionArgs& args, int num_processors, cudaStream_t stream);
 
-Status launch_merge(const AttentionArgs& args, DType dtype, cudaStream_t stream);
+/// early: its blocks may be set up while the kernel before is still running (sm_90 and later).
+Status launch_merge(const AttentionArgs& args, DType dtype, bool early, cudaStream_t stream);
 
 }  // namespace anyslot::cuda

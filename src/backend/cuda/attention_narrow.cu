@@ -77,7 +77,7 @@ __device__ void copy_page(const AttentionArgs& args, const PageCursor& cursor, i
 
 template <int kHeadDim>
 __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int kv_head,
-                           uint32_t stages, TileState<kHeadDim>& state) {
+                           uint32_t stages, TileState<kHeadDim> (&state)[1]) {
   constexpr int kPage = kPageBytes<kHeadDim>;
   const int warp = threadIdx.x / 32;
   const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, 0);
@@ -111,9 +111,14 @@ __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int 
     commit_copies();
     const int token = cursor.first_token();
     const uint32_t k = stages + stage * 2 * kPage;
-    attend_pages<kHeadDim, 1, kPage>(q, k, k + kPage, 1, token,
-                                     !all_visible(args, range, token, token + kBlockSize), mask,
-                                     args.scale_log2, state);
+    const auto load_q = [&q](int step, int, uint32_t(&fragment)[4]) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) fragment[e] = q[step][e];
+    };
+    const auto mask_of = [&mask](int) { return mask; };
+    attend_pages<kHeadDim, 1, 1, kPage>(load_q, k, k + kPage, token,
+                                        !all_visible(args, range, token, token + kBlockSize),
+                                        mask_of, args.scale_log2, state);
     cursor.next();
     stage = stage + 1 == kStages ? 0 : stage + 1;
   }
@@ -182,10 +187,10 @@ __global__ void __launch_bounds__(kWarps * 32, 2) narrow_attention(AttentionArgs
   for (int w = blockIdx.x; w < args.num_items * args.num_kv_heads; w += gridDim.x) {
     const WorkItem item = args.items[w / args.num_kv_heads];
     const int kv_head = w % args.num_kv_heads;
-    TileState<kHeadDim> state;
+    TileState<kHeadDim> state[1];
     walk_pages<kHeadDim>(args, item, kv_head, stages, state);
-    finish_sums(state);
-    write_rows<kHeadDim>(args, item, kv_head, reinterpret_cast<float*>(shared), state);
+    finish_sums(state[0]);
+    write_rows<kHeadDim>(args, item, kv_head, reinterpret_cast<float*>(shared), state[0]);
   }
 }
 

@@ -8,9 +8,6 @@ namespace anyslot::cuda {
 
 namespace {
 
-/// Rows x heads that the narrow kernel takes.
-constexpr int kNarrowRows = 16;
-
 bool is_aligned(const void* pointer, int64_t stride, size_t element, size_t alignment) {
   return reinterpret_cast<uintptr_t>(pointer) % alignment == 0 &&
          static_cast<size_t>(stride) * element % alignment == 0;
@@ -55,7 +52,7 @@ Status AttentionRunner::run(const AttentionCall& call, cudaStream_t stream) {
   args.window = static_cast<int>(spec.window);
   args.scale_log2 = spec.scale * std::numbers::log2e_v<float>;
   if (Status status = launch(call, args, stream); !status) return status;
-  return launch_merge(args, call.out.dtype, stream);
+  return launch_merge(args, call.out.dtype, early_merge_, stream);
 }
 
 Status AttentionRunner::launch(const AttentionCall& call, AttentionArgs args,

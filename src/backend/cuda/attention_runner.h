@@ -25,9 +25,9 @@ struct AttentionCall {
 /// Chooses kernels for a call and holds the partials.
 class AttentionRunner {
  public:
-  /// tensor_cores off: the plain kernel, for comparison.
-  AttentionRunner(int num_processors, bool tensor_cores)
-      : num_processors_(num_processors), tensor_cores_(tensor_cores) {}
+  /// tensor_cores off: the plain kernel, for comparison. early_merge: see launch_merge.
+  AttentionRunner(int num_processors, bool tensor_cores, bool early_merge)
+      : num_processors_(num_processors), tensor_cores_(tensor_cores), early_merge_(early_merge) {}
 
   Status run(const AttentionCall& call, cudaStream_t stream);
 
@@ -36,6 +36,7 @@ class AttentionRunner {
 
   int num_processors_;
   bool tensor_cores_;
+  bool early_merge_;
   DeviceMemory partial_out_;
   DeviceMemory partial_state_;
 };

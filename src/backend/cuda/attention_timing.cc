@@ -4,12 +4,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/cuda_check.h"
 #include "backend/test_step_builder.h"
 
 // Times the attention of one layer on the GPU, over inputs that rotate beyond its L2 cache, and
@@ -150,38 +150,47 @@ int64_t visible_pairs(const StepPlan& step) {
   return pairs;
 }
 
-/// Median microseconds of a call. Calls are queued in runs, each call in another layer.
-double time_calls(Backend& backend, const Setup& setup, const AttentionSpec& spec) {
+/// Median microseconds of a call on the device: a graph of calls, each in another layer.
+double time_calls(Backend& backend, const Setup& setup, const AttentionSpec& spec,
+                  cudaStream_t stream) {
   const int layers = setup.storage->shape().num_layers;
   const auto call = [&](int i) {
     require(backend.attention(*setup.storage, i % layers, spec, RowSet::kAll, setup.q_view,
                               setup.out_view));
   };
-  for (int i = 0; i < 5; ++i) call(i);
+  call(0);  // what is computed once per step is no part of a call
+  require(cuda_status(cudaStreamSynchronize(stream), "warming up"));
+  constexpr int kCalls = 20;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t runnable = nullptr;
+  require(cuda_status(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture"));
+  for (int i = 0; i < kCalls; ++i) call(i);
+  require(cuda_status(cudaStreamEndCapture(stream, &graph), "capture"));
+  require(cuda_status(cudaGraphInstantiate(&runnable, graph, 0), "capture"));
   cudaEvent_t begin = nullptr;
   cudaEvent_t end = nullptr;
-  cudaEventCreate(&begin);
-  cudaEventCreate(&end);
-  constexpr int kRuns = 9;
-  constexpr int kCallsPerRun = 20;
+  require(cuda_status(cudaEventCreate(&begin), "an event"));
+  require(cuda_status(cudaEventCreate(&end), "an event"));
+  constexpr int kRuns = 15;
   std::vector<float> times;
-  for (int run = 0; run < kRuns; ++run) {
-    cudaDeviceSynchronize();
-    cudaEventRecord(begin);  // the legacy stream, ordered with the backend's
-    for (int i = 0; i < kCallsPerRun; ++i) call(run * kCallsPerRun + i);
-    cudaEventRecord(end);
-    cudaEventSynchronize(end);
+  for (int run = -3; run < kRuns; ++run) {
+    require(cuda_status(cudaEventRecord(begin, stream), "an event"));
+    require(cuda_status(cudaGraphLaunch(runnable, stream), "a graph"));
+    require(cuda_status(cudaEventRecord(end, stream), "an event"));
+    require(cuda_status(cudaEventSynchronize(end), "timing"));
     float ms = 0;
-    cudaEventElapsedTime(&ms, begin, end);
-    times.push_back(ms * 1000 / kCallsPerRun);
+    require(cuda_status(cudaEventElapsedTime(&ms, begin, end), "timing"));
+    if (run >= 0) times.push_back(ms * 1000 / kCalls);
   }
   std::ranges::sort(times);
   cudaEventDestroy(begin);
   cudaEventDestroy(end);
+  cudaGraphExecDestroy(runnable);
+  cudaGraphDestroy(graph);
   return times[kRuns / 2];
 }
 
-bool run_case(Backend& backend, Backend& plain, const Case& c) {
+bool run_case(Backend& backend, Backend& plain, cudaStream_t stream, const Case& c) {
   Setup setup = make_setup(backend, c);
   RopeParameters parameters;
   for (int j = 0; j < kHeadDim / 2; ++j) {
@@ -207,7 +216,7 @@ bool run_case(Backend& backend, Backend& plain, const Case& c) {
   const double error = relative_error(actual, expected);
 
   require(backend.begin_step(step, windows));
-  const double us = time_calls(backend, setup, spec);
+  const double us = time_calls(backend, setup, spec, stream);
   require(backend.end_step());
   const double bytes = 2.0 * 2 * kKvHeads * kHeadDim * setup.step.num_blocks() * kBlockSize;
   const double flops = 4.0 * kHeads * kHeadDim * static_cast<double>(visible_pairs(step));
@@ -223,14 +232,14 @@ bool run_case(Backend& backend, Backend& plain, const Case& c) {
 
 int main() {
   using namespace anyslot;
-  auto backend = cuda::open_cuda_backend({}, {});
-  auto plain = cuda::open_cuda_backend({}, {.tensor_cores = false});
-  if (!backend || !plain) {
-    std::fprintf(stderr, "%s\n", backend.status().message().c_str());
-    return 1;
-  }
-  std::printf("%s\n", (*backend)->description().c_str());
+  cudaStream_t stream = nullptr;
+  cuda::require(cuda::cuda_status(cudaStreamCreate(&stream), "a stream"));
+  const auto backend = cuda::take(cuda::open_cuda_backend({}, {true, stream}));
+  const auto plain = cuda::take(cuda::open_cuda_backend({}, {.tensor_cores = false}));
+  std::printf("%s\n", backend->description().c_str());
   bool right = true;
-  for (const cuda::Case& c : cuda::kCases) right = run_case(**backend, **plain, c) && right;
+  for (const cuda::Case& c : cuda::kCases) {
+    right = cuda::run_case(*backend, *plain, stream, c) && right;
+  }
   return right ? 0 : 1;
 }

@@ -12,28 +12,37 @@ namespace {
 
 constexpr int kStagePages = 4;
 
-// Tiles: kWarps warps of a block, kStages stages in flight, kBlocks blocks to a multiprocessor.
+// Instances: kTiles tiles of 16 rows per warp, kWarps warps of a block, kStages stages in flight,
+// kBlocks blocks to a multiprocessor, kPages pages whose scores are in registers at once.
 
 template <int kHeadDim>
 constexpr int kStageBytes = kStagePages * 2 * kPageBytes<kHeadDim>;
 
-/// Stages of an item's ranges; none holds pages of two ranges.
+/// Stages of an item's ranges; none holds pages of two ranges. kHold: the range is kept in
+/// registers, not read again wherever it is needed.
+template <bool kHold>
 class StageCursor {
  public:
   __device__ StageCursor(const AttentionArgs& args, const WorkItem& item)
-      : args_(args), index_(item.range_begin), end_(item.range_end) {
+      : ranges_(args.ranges), index_(item.range_begin), end_(item.range_end) {
     enter();
   }
   __device__ bool done() const { return index_ >= end_; }
   __device__ int range_index() const { return index_; }
-  __device__ const DeviceRange& range() const { return range_; }
+  __device__ const DeviceRange& range() const {
+    if constexpr (kHold) {
+      return held_;
+    } else {
+      return ranges_[index_];
+    }
+  }
   __device__ int first_token() const { return token_; }
   __device__ int num_pages() const {
-    return min(kStagePages, (range_.end - token_ + kBlockSize - 1) / kBlockSize);
+    return min(kStagePages, (range().end - token_ + kBlockSize - 1) / kBlockSize);
   }
   __device__ void next() {
     token_ += kStagePages * kBlockSize;
-    if (token_ < range_.end) return;
+    if (token_ < range().end) return;
     ++index_;
     enter();
   }
@@ -41,20 +50,20 @@ class StageCursor {
  private:
   __device__ void enter() {
     if (index_ >= end_) return;
-    range_ = args_.ranges[index_];
-    token_ = range_.begin / kBlockSize * kBlockSize;
+    if constexpr (kHold) held_ = ranges_[index_];
+    token_ = range().begin / kBlockSize * kBlockSize;
   }
 
-  const AttentionArgs& args_;
+  const DeviceRange* ranges_;
   int index_;
   int end_;
   int token_ = 0;
-  DeviceRange range_;
+  DeviceRange held_;
 };
 
 /// Copies the cursor's pages: each K, then V. Tokens that no row sees become zeros.
-template <int kHeadDim, int kThreads>
-__device__ void copy_stage(const AttentionArgs& args, const StageCursor& cursor, int kv_head,
+template <int kHeadDim, int kThreads, typename Cursor>
+__device__ void copy_stage(const AttentionArgs& args, const Cursor& cursor, int kv_head,
                            uint32_t to) {
   constexpr int kChunks = kHeadDim / 8;
   constexpr int kPageChunks = kBlockSize * kChunks;
@@ -78,46 +87,102 @@ __device__ void copy_stage(const AttentionArgs& args, const StageCursor& cursor,
   }
 }
 
-template <int kHeadDim, int kWarps, int kStages>
+/// Q as it meets a range, in the warp's own shared memory: (16 * kTiles rows, kHeadDim), in chunks
+/// that lie as those of a page.
+template <int kHeadDim>
+__device__ void store_turned_q(const AttentionArgs& args, const DeviceRange& range,
+                               const LaneRows& rows, char* to) {
+  uint32_t q[kHeadDim / 16][4];
+  load_turned_q<kHeadDim>(args, range, rows, q);
+  const int g = threadIdx.x % 32 / 4;
+  const int t = threadIdx.x % 4;
+#pragma unroll
+  for (int step = 0; step < kHeadDim / 16; ++step) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const uint32_t place = chunk_offset<kHeadDim>(g + e % 2 * 8, step * 2 + e / 2);
+      *reinterpret_cast<uint32_t*>(to + place + 4 * t) = q[step][e];
+    }
+  }
+}
+
+template <int kHeadDim, int kTiles, int kWarps, int kStages, int kPages>
 __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int kv_head,
-                            const LaneRows& rows, uint32_t shared, TileState<kHeadDim>& state) {
+                            int warp_row, char* shared, TileState<kHeadDim> (&states)[kTiles]) {
   constexpr int kThreads = kWarps * 32;
   constexpr int kPage = kPageBytes<kHeadDim>;
-  StageCursor ahead(args, item);
-  StageCursor cursor = ahead;
+  char* own_q = shared + kStages * kStageBytes<kHeadDim> + threadIdx.x / 32 * kTiles * kPage;
+  const uint32_t stages = shared_address(shared);
+  const uint32_t q = shared_address(own_q);
+  StageCursor<kTiles == 1> ahead(args, item);
+  StageCursor<kTiles == 1> cursor = ahead;
   for (int i = 0; i < kStages - 1; ++i) {
     if (!ahead.done()) {
-      copy_stage<kHeadDim, kThreads>(args, ahead, kv_head, shared + i * kStageBytes<kHeadDim>);
+      copy_stage<kHeadDim, kThreads>(args, ahead, kv_head, stages + i * kStageBytes<kHeadDim>);
       ahead.next();
     }
     commit_copies();
   }
-  uint32_t q[kHeadDim / 16][4];
-  LaneMask mask;
+  const int lane = threadIdx.x % 32;
+  uint32_t only_q[kHeadDim / 16][4];  // a warp with one tile has the registers to keep Q in
+  const auto load_q = [&only_q, q, lane](int step, int tile, uint32_t(&fragment)[4]) {
+    if constexpr (kTiles == 1) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) fragment[e] = only_q[step][e];
+    } else {
+      load_matrices(fragment,
+                    q + tile * kPage + chunk_offset<kHeadDim>(lane % 16, step * 2 + lane / 16));
+    }
+  };
   int turned_for = -1;
   int stage = 0;
   while (!cursor.done()) {
     const DeviceRange& range = cursor.range();
     if (cursor.range_index() != turned_for) {
       turned_for = cursor.range_index();
-      load_turned_q<kHeadDim>(args, range, rows, q);
-      mask = make_mask(args, range, rows);
+      __syncwarp();  // all lanes have left the Q before
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16);
+        if constexpr (kTiles == 1) {
+          load_turned_q<kHeadDim>(args, range, rows, only_q);
+        } else {
+          store_turned_q<kHeadDim>(args, range, rows, own_q + tile * kPage);
+        }
+      }
     }
     wait_for_copies<kStages - 2>();
     __syncthreads();  // the stage has arrived, and all have left the one before it
     if (!ahead.done()) {
       const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
       copy_stage<kHeadDim, kThreads>(args, ahead, kv_head,
-                                     shared + free_stage * kStageBytes<kHeadDim>);
+                                     stages + free_stage * kStageBytes<kHeadDim>);
       ahead.next();
     }
     commit_copies();
     const int token = cursor.first_token();
     const int num_pages = cursor.num_pages();
-    const uint32_t k = shared + stage * kStageBytes<kHeadDim>;
     const bool masked = !all_visible(args, range, token, token + num_pages * kBlockSize);
-    attend_pages<kHeadDim, kStagePages, 2 * kPage>(q, k, k + kPage, num_pages, token, masked, mask,
-                                                   args.scale_log2, state);
+    const uint32_t k = stages + stage * kStageBytes<kHeadDim>;
+    const auto mask_of = [&](int tile) {
+      return make_mask(args, cursor.range(),
+                       find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16));
+    };
+    int page = 0;
+#pragma unroll 1
+    for (; page + kPages <= num_pages; page += kPages) {
+      const uint32_t page_k = k + page * 2 * kPage;
+      attend_pages<kHeadDim, kTiles, kPages, 2 * kPage>(load_q, page_k, page_k + kPage,
+                                                        token + page * kBlockSize, masked, mask_of,
+                                                        args.scale_log2, states);
+    }
+#pragma unroll 1
+    for (; page < num_pages; ++page) {
+      const uint32_t page_k = k + page * 2 * kPage;
+      attend_pages<kHeadDim, kTiles, 1, 2 * kPage>(load_q, page_k, page_k + kPage,
+                                                   token + page * kBlockSize, masked, mask_of,
+                                                   args.scale_log2, states);
+    }
     cursor.next();
     stage = stage + 1 == kStages ? 0 : stage + 1;
   }
@@ -155,7 +220,7 @@ __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int 
   }
 }
 
-template <int kHeadDim, int kWarps, int kStages, int kBlocks>
+template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks, int kPages>
 __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     wide_attention(AttentionArgs args, int tiles_per_item) {
   extern __shared__ __align__(128) char shared[];
@@ -164,50 +229,56 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   for (int w = blockIdx.x; w < units; w += gridDim.x) {
     const int kv_head = w % args.num_kv_heads;
     const WorkItem item = args.items[w / args.num_kv_heads / tiles_per_item];
-    const int first_row = w / args.num_kv_heads % tiles_per_item * kWarps * 16;
+    const int first_row = w / args.num_kv_heads % tiles_per_item * kWarps * kTiles * 16;
     if (first_row >= (item.row_end - item.row_begin) * group) continue;
-    const LaneRows rows =
-        find_rows<kHeadDim>(args, item, kv_head, first_row + threadIdx.x / 32 * 16);
-    TileState<kHeadDim> state;
-    walk_stages<kHeadDim, kWarps, kStages>(args, item, kv_head, rows, shared_address(shared),
-                                           state);
-    finish_sums(state);
-    write_rows<kHeadDim>(args, item, kv_head, rows, state);
+    const int warp_row = first_row + static_cast<int>(threadIdx.x) / 32 * kTiles * 16;
+    TileState<kHeadDim> states[kTiles];
+    walk_stages<kHeadDim, kTiles, kWarps, kStages, kPages>(args, item, kv_head, warp_row, shared,
+                                                           states);
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      finish_sums(states[tile]);
+      const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16);
+      write_rows<kHeadDim>(args, item, kv_head, rows, states[tile]);
+    }
   }
 }
 
-template <int kHeadDim, int kWarps, int kStages, int kBlocks>
+template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks, int kPages>
 Status launch(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
-  constexpr int kBytes = kStages * kStageBytes<kHeadDim>;
-  if (Status status =
-          cuda_status(cudaFuncSetAttribute(wide_attention<kHeadDim, kWarps, kStages, kBlocks>,
-                                           cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-                      "shared memory of attention");
+  static_assert(kStagePages * kPageBytes<kHeadDim> % (kWarps * 32 * 16) == 0);
+  constexpr int kRows = kWarps * kTiles * 16;
+  constexpr int kQBytes = kTiles == 1 ? 0 : kWarps * kTiles * kPageBytes<kHeadDim>;
+  constexpr int kBytes = kStages * kStageBytes<kHeadDim> + kQBytes;
+  const auto kernel = wide_attention<kHeadDim, kTiles, kWarps, kStages, kBlocks, kPages>;
+  if (Status status = cuda_status(
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+          "shared memory of attention");
       !status) {
     return status;
   }
   const int rows = args.max_rows * (args.num_heads / args.num_kv_heads);
-  const int tiles_per_item = (rows + kWarps * 16 - 1) / (kWarps * 16);
+  const int tiles_per_item = (rows + kRows - 1) / kRows;
   const int units = args.num_items * tiles_per_item * args.num_kv_heads;
   const int blocks = std::min(units, kBlocks * num_processors);
-  wide_attention<kHeadDim, kWarps, kStages, kBlocks>
-      <<<blocks, kWarps * 32, kBytes, stream>>>(args, tiles_per_item);
+  kernel<<<blocks, kWarps * 32, kBytes, stream>>>(args, tiles_per_item);
   return launch_status("wide attention");
 }
 
 }  // namespace
 
+/// Where the items fill the machine twice over, two blocks of 4 warps per multiprocessor hide each
+/// other's waiting, and 32 rows per warp halve what is read from shared memory. Where there is one
+/// item per multiprocessor, 8 warps share it.
 Status launch_wide_attention(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
   if (args.num_items == 0) return {};
-  const bool large = args.max_rows * (args.num_heads / args.num_kv_heads) > 64;
-  // 64 rows x heads: several blocks hide each other's waiting. 128: half as much is read from the
-  // cache per row.
+  const bool many = args.num_items * args.num_kv_heads > num_processors * 3 / 2;
   if (args.head_dim == 64) {
-    return large ? launch<64, 8, 3, 1>(args, num_processors, stream)
-                 : launch<64, 4, 2, 3>(args, num_processors, stream);
+    return many ? launch<64, 2, 4, 2, 2, 4>(args, num_processors, stream)
+                : launch<64, 1, 8, 2, 1, 4>(args, num_processors, stream);
   }
-  return large ? launch<128, 8, 3, 1>(args, num_processors, stream)
-               : launch<128, 4, 3, 2>(args, num_processors, stream);
+  return many ? launch<128, 2, 4, 2, 2, 4>(args, num_processors, stream)
+              : launch<128, 1, 8, 2, 1, 4>(args, num_processors, stream);
 }
 
 }  // namespace anyslot::cuda

@@ -11,6 +11,7 @@
 
 #include "backend/attention_plan.h"
 #include "backend/cuda/attention_runner.h"
+#include "backend/cuda/block_copier.h"
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/cuda_kv_storage.h"
 #include "backend/cuda/elementwise.h"
@@ -47,10 +48,10 @@ class CudaBackend : public Backend {
   CudaBackend(const cudaDeviceProp& device, DType dtype, const CudaOptions& options)
       : device_(device),
         dtype_(dtype),
-        attention_(device.multiProcessorCount, options.tensor_cores) {}
-  ~CudaBackend() override {
-    if (stream_) cudaStreamSynchronize(stream_.get());
-  }
+        stream_(options.stream),
+
+        attention_(device.multiProcessorCount, options.tensor_cores, device.major >= 9) {}
+  ~CudaBackend() override { cudaStreamSynchronize(stream_); }
 
   Status open();
 
@@ -83,15 +84,19 @@ class CudaBackend : public Backend {
   int64_t num_sampled() const { return static_cast<int64_t>(sampled_rows_.size()); }
   Status check_step() const;
   AttentionPlanOptions plan_options() const;
+  void count_tiles(const StepPlan& plan);
   Expected<const float*> mirrored(const float* values, int64_t count);
 
   cudaDeviceProp device_;
   DType dtype_;
-  Stream stream_;
+  Stream own_stream_;
+  cudaStream_t stream_;
   std::unique_ptr<LinearRunner> products_;
   AttentionRunner attention_;
-  int num_kv_heads_ = 1;  // of the latest KV storage
-  int group_ = 4;         // of the latest attention
+  int num_kv_heads_ = 1;   // of the latest KV storage
+  int64_t num_tiles_ = 0;  // of the step
+  bool has_wide_tiles_ = false;
+  int group_ = 4;  // of the latest attention
 
   const StepPlan* step_ = nullptr;
   std::vector<int32_t> all_rows_;
@@ -101,6 +106,7 @@ class CudaBackend : public Backend {
   StepData data_;
   std::vector<WindowPlans> plans_;
 
+  BlockCopier copier_;
   std::map<const float*, MirroredVector> mirrors_;
   PinnedMemory staging_;
   DeviceMemory staged_;
@@ -108,11 +114,14 @@ class CudaBackend : public Backend {
 };
 
 Status CudaBackend::open() {
-  cudaStream_t stream = nullptr;
-  if (Status status = cuda_status(cudaStreamCreate(&stream), "opening a stream"); !status) {
-    return status;
+  if (stream_ == nullptr) {
+    cudaStream_t stream = nullptr;
+    if (Status status = cuda_status(cudaStreamCreate(&stream), "opening a stream"); !status) {
+      return status;
+    }
+    own_stream_.reset(stream);
+    stream_ = stream;
   }
-  stream_.reset(stream);
   Expected<std::unique_ptr<LinearRunner>> products = LinearRunner::create(dtype_);
   if (!products) return products.status();
   products_ = std::move(*products);
@@ -147,13 +156,27 @@ Expected<std::unique_ptr<KvStorage>> CudaBackend::create_kv_storage(const KvShap
   return std::unique_ptr<KvStorage>(std::move(*storage));
 }
 
-/// Two items of each kv head per multiprocessor: so many blocks of the narrow kernel run at once.
+/// Few rows are bound by memory: two items per multiprocessor keep more of it in flight. So are two
+/// better when the tiles fill the machine anyway; in between, further cuts cost more than they
+/// give.
 AttentionPlanOptions CudaBackend::plan_options() const {
+  const int processors = device_.multiProcessorCount;
+  const bool one_each = has_wide_tiles_ && num_tiles_ * num_kv_heads_ < processors;
   AttentionPlanOptions options;
   options.tile_rows = std::max(1, kTileRows / group_);
-  options.target_items = std::max(1, 2 * device_.multiProcessorCount / num_kv_heads_);
+  options.target_items = std::max(1, (one_each ? 1 : 2) * processors / num_kv_heads_);
   options.min_item_tokens = 128;
   return options;
+}
+
+void CudaBackend::count_tiles(const StepPlan& plan) {
+  num_tiles_ = 0;
+  has_wide_tiles_ = false;
+  for (const SequencePlan& sequence : plan.sequences) {
+    const int64_t rows = int64_t{sequence.row_end - sequence.row_begin} * group_;
+    num_tiles_ += (rows + kTileRows - 1) / kTileRows;
+    has_wide_tiles_ = has_wide_tiles_ || rows > kNarrowRows;
+  }
 }
 
 Status CudaBackend::begin_step(const StepPlan& plan, std::span<const int64_t> windows) {
@@ -165,6 +188,7 @@ Status CudaBackend::begin_step(const StepPlan& plan, std::span<const int64_t> wi
     if (plan.rows[r].sample) sampled_rows_.push_back(static_cast<int32_t>(r));
   }
   if (Status status = data_.begin(plan); !status) return status;
+  count_tiles(plan);
   plans_.clear();
   const bool all_are_sampled = sampled_rows_.size() == all_rows_.size();
   for (const int64_t window : windows) {
@@ -178,7 +202,7 @@ Status CudaBackend::begin_step(const StepPlan& plan, std::span<const int64_t> wi
       plans.sampled = data_.add(plan, plan_);
     }
   }
-  if (Status status = data_.upload(stream_.get()); !status) return status;
+  if (Status status = data_.upload(stream_); !status) return status;
   step_ = &plan;
   return {};
 }
@@ -190,45 +214,9 @@ Status CudaBackend::end_step() {
 
 Status CudaBackend::copy_blocks(KvStorage& storage, std::span<const BlockCopy> copies,
                                 std::span<const RopeTable* const> rope) {
-  const KvShape& shape = storage.shape();
-  if (Status status = check_copies(copies, rope, shape); !status) return status;
+  if (Status status = check_copies(copies, rope, storage.shape()); !status) return status;
   if (copies.empty()) return {};
-  const int max_pairs = shape.head_dim / 2;
-  std::vector<double> inv_freq(rope.size() * max_pairs);
-  std::vector<int> num_pairs;
-  for (size_t layer = 0; layer < rope.size(); ++layer) {
-    std::ranges::copy(rope[layer]->parameters().inv_freq, inv_freq.begin() + layer * max_pairs);
-    num_pairs.push_back(rope[layer]->num_pairs());
-  }
-  const size_t freq_bytes = inv_freq.size() * sizeof(double);
-  const size_t copy_bytes = copies.size_bytes();
-  const size_t bytes = freq_bytes + copy_bytes + num_pairs.size() * sizeof(int);
-  if (Status status = staging_free_.wait(); !status) return status;
-  if (Status status = staging_.reserve(bytes); !status) return status;
-  if (Status status = staged_.reserve(bytes, "block copies"); !status) return status;
-  std::memcpy(staging_.data(), inv_freq.data(), freq_bytes);
-  std::memcpy(staging_.data() + freq_bytes, copies.data(), copy_bytes);
-  std::memcpy(staging_.data() + freq_bytes + copy_bytes, num_pairs.data(),
-              num_pairs.size() * sizeof(int));
-  if (Status status = cuda_status(cudaMemcpyAsync(staged_.data(), staging_.data(), bytes,
-                                                  cudaMemcpyHostToDevice, stream_.get()),
-                                  "copying block copies");
-      !status) {
-    return status;
-  }
-  if (Status status = staging_free_.record(stream_.get()); !status) return status;
-  auto& pool = static_cast<CudaKvStorage&>(storage);
-  const auto* staged = staged_.as<std::byte>();
-  const KvCopy copy{pool.layer(0),
-                    pool.layer_bytes(),
-                    shape.dtype,
-                    shape.num_layers,
-                    shape.num_kv_heads,
-                    shape.head_dim,
-                    reinterpret_cast<const double*>(staged),
-                    reinterpret_cast<const int*>(staged + freq_bytes + copy_bytes)};
-  return launch_copy_blocks(copy, reinterpret_cast<const BlockCopy*>(staged + freq_bytes),
-                            static_cast<int>(copies.size()), stream_.get());
+  return copier_.run(static_cast<CudaKvStorage&>(storage), copies, rope, stream_);
 }
 
 /// The table stays in host memory; the step's rows of it are staged.
@@ -247,15 +235,15 @@ Status CudaBackend::embed(const TensorView& table, const TensorView& out) {
     std::memcpy(staging_.data() + r * table.row_bytes(), table.row(step_->rows[r].token_id),
                 table.row_bytes());
   }
-  if (Status status = cuda_status(cudaMemcpyAsync(staged_.data(), staging_.data(), bytes,
-                                                  cudaMemcpyHostToDevice, stream_.get()),
-                                  "copying embedding rows");
+  if (Status status = cuda_status(
+          cudaMemcpyAsync(staged_.data(), staging_.data(), bytes, cudaMemcpyHostToDevice, stream_),
+          "copying embedding rows");
       !status) {
     return status;
   }
-  if (Status status = staging_free_.record(stream_.get()); !status) return status;
+  if (Status status = staging_free_.record(stream_); !status) return status;
   return launch_widen({staged_.data(), table.dtype, num_rows(), table.cols, table.cols}, out,
-                      stream_.get());
+                      stream_);
 }
 
 Expected<const float*> CudaBackend::mirrored(const float* values, int64_t count) {
@@ -281,7 +269,7 @@ Status CudaBackend::rms_norm(const TensorView& x, const float* weight, float eps
   if (Status status = check_tensor("out", out, x.rows, x.cols, dtype_); !status) return status;
   const Expected<const float*> mirror = mirrored(weight, x.cols);
   if (!mirror) return mirror.status();
-  return launch_rms_norm(x, *mirror, epsilon, out, stream_.get());
+  return launch_rms_norm(x, *mirror, epsilon, out, stream_);
 }
 
 Status CudaBackend::linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
@@ -293,8 +281,7 @@ Status CudaBackend::linear(const LinearWeight& weight, const TensorView& x, cons
       !status) {
     return status;
   }
-  return products_->run(static_cast<const CudaLinearWeight&>(weight), x, out, accumulate,
-                        stream_.get());
+  return products_->run(static_cast<const CudaLinearWeight&>(weight), x, out, accumulate, stream_);
 }
 
 Status CudaBackend::write_kv(KvStorage& storage, int layer, const AttentionSpec& spec,
@@ -309,7 +296,7 @@ Status CudaBackend::write_kv(KvStorage& storage, int layer, const AttentionSpec&
     return status;
   }
   if (Status status = check_write_slots(step_->rows, storage.shape()); !status) return status;
-  const Expected<StepData::Rotations> rotations = data_.rotations(*spec.rope, stream_.get());
+  const Expected<StepData::Rotations> rotations = data_.rotations(*spec.rope, stream_);
   if (!rotations) return rotations.status();
   const KvWrite write{static_cast<CudaKvStorage&>(storage).layer(layer),
                       storage.shape().dtype,
@@ -318,7 +305,7 @@ Status CudaBackend::write_kv(KvStorage& storage, int layer, const AttentionSpec&
                       spec.rope->num_pairs(),
                       data_.write_slots(),
                       rotations->writes};
-  return launch_write_kv(write, k, v, stream_.get());
+  return launch_write_kv(write, k, v, stream_);
 }
 
 Status CudaBackend::attention(const KvStorage& storage, int layer, const AttentionSpec& spec,
@@ -336,12 +323,12 @@ Status CudaBackend::attention(const KvStorage& storage, int layer, const Attenti
     if (plans.all.window != spec.window) continue;
     group_ = spec.num_heads / spec.num_kv_heads;
     if (num == 0) return {};
-    const Expected<StepData::Rotations> rotations = data_.rotations(*spec.rope, stream_.get());
+    const Expected<StepData::Rotations> rotations = data_.rotations(*spec.rope, stream_);
     if (!rotations) return rotations.status();
     return attention_.run(
         {static_cast<const CudaKvStorage&>(storage), layer, spec,
          rows == RowSet::kAll ? plans.all : plans.sampled, data_, *rotations, q, out},
-        stream_.get());
+        stream_);
   }
   return invalid_argument("window " + std::to_string(spec.window) +
                           " was not announced to begin_step");
@@ -353,7 +340,7 @@ Status CudaBackend::gated_silu(const TensorView& gate_up, const TensorView& out)
     return status;
   }
   if (Status status = check_tensor("out", out, out.rows, out.cols, dtype_); !status) return status;
-  return launch_gated_silu(gate_up, out, stream_.get());
+  return launch_gated_silu(gate_up, out, stream_);
 }
 
 Status CudaBackend::gather_sampled(const TensorView& x, const TensorView& out) {
@@ -364,7 +351,7 @@ Status CudaBackend::gather_sampled(const TensorView& x, const TensorView& out) {
   if (Status status = check_tensor("out", out, num_sampled(), x.cols, DType::kFloat32); !status) {
     return status;
   }
-  return launch_gather(x, data_.sampled_rows(), out, stream_.get());
+  return launch_gather(x, data_.sampled_rows(), out, stream_);
 }
 
 Status CudaBackend::download(const TensorView& x, std::span<float> out) {
@@ -377,13 +364,13 @@ Status CudaBackend::download(const TensorView& x, std::span<float> out) {
     const auto row_stride = static_cast<size_t>(x.row_stride) * sizeof(float);
     if (Status status = cuda_status(
             cudaMemcpy2DAsync(out.data(), x.row_bytes(), x.data, row_stride, x.row_bytes(),
-                              static_cast<size_t>(x.rows), cudaMemcpyDeviceToHost, stream_.get()),
+                              static_cast<size_t>(x.rows), cudaMemcpyDeviceToHost, stream_),
             "download");
         !status) {
       return status;
     }
   }
-  return cuda_status(cudaStreamSynchronize(stream_.get()), "download");
+  return cuda_status(cudaStreamSynchronize(stream_), "download");
 }
 
 }  // namespace

@@ -47,8 +47,7 @@ __device__ inline void load_transposed(uint32_t (&m)[4], uint32_t address) {
 }
 
 __device__ inline void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
       "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -165,48 +164,30 @@ struct TileState {
   float sum[2] = {0.0F, 0.0F};                // of the lane's own columns
 };
 
-/// Attends to the first num_pages of kPages pages; `k` and `v` are addresses of the first, the
-/// others follow kPageStride bytes apart. first_token: token 0 of the first page.
-template <int kHeadDim, int kPages, int kPageStride>
-__device__ inline void attend_pages(const uint32_t (&q)[kHeadDim / 16][4], uint32_t k, uint32_t v,
-                                    int num_pages, int first_token, bool masked,
-                                    const LaneMask& mask, float scale, TileState<kHeadDim>& state) {
-  const int lane = threadIdx.x % 32;
-  float s[kPages * 2][4];  // (16 rows, 16 * kPages keys)
-  const int key_row = lane / 16 * 8 + lane % 8;
-  const int key_chunk = lane / 8 % 2;
+/// Hides the keys that a lane's rows do not see. s: (16 rows, 8 * kColumns keys from first_token
+/// on).
+template <int kColumns>
+__device__ inline void hide_keys(float (&s)[kColumns][4], int first_token, const LaneMask& mask) {
 #pragma unroll
-  for (int page = 0; page < kPages; ++page) {
-    float(&s0)[4] = s[2 * page];
-    float(&s1)[4] = s[2 * page + 1];
+  for (int n = 0; n < kColumns; ++n) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) s0[e] = s1[e] = page < num_pages ? 0.0F : -INFINITY;
-    if (page >= num_pages) continue;
-#pragma unroll
-    for (int step = 0; step < kHeadDim / 16; ++step) {
-      uint32_t b[4];
-      load_matrices(b,
-                    k + page * kPageStride + chunk_offset<kHeadDim>(key_row, step * 2 + key_chunk));
-      multiply(s0, q[step], b[0], b[1]);
-      multiply(s1, q[step], b[2], b[3]);
+    for (int e = 0; e < 4; ++e) {
+      const int token = first_token + n * 8 + static_cast<int>(threadIdx.x) % 4 * 2 + e % 2;
+      const Visible& visible = mask.visible[e / 2];
+      if (token < visible.first || token >= visible.end) s[n][e] = -INFINITY;
     }
   }
-  if (masked) {
-#pragma unroll
-    for (int n = 0; n < kPages * 2; ++n) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int token = first_token + n * 8 + lane % 4 * 2 + e % 2;
-        const Visible& visible = mask.visible[e / 2];
-        if (token < visible.first || token >= visible.end) s[n][e] = -INFINITY;
-      }
-    }
-  }
+}
+
+/// Turns scores into weights under the maximum so far, and the state to that maximum.
+template <int kHeadDim, int kColumns>
+__device__ inline void weigh_keys(float (&s)[kColumns][4], float scale,
+                                  TileState<kHeadDim>& state) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     float largest = s[0][2 * i];
 #pragma unroll
-    for (int n = 0; n < kPages * 2; ++n) {
+    for (int n = 0; n < kColumns; ++n) {
       largest = fmaxf(largest, fmaxf(s[n][2 * i], s[n][2 * i + 1]));
     }
     largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, 1));
@@ -217,7 +198,7 @@ __device__ inline void attend_pages(const uint32_t (&q)[kHeadDim / 16][4], uint3
     state.maximum[i] = maximum;
     float sum = 0.0F;
 #pragma unroll
-    for (int n = 0; n < kPages * 2; ++n) {
+    for (int n = 0; n < kColumns; ++n) {
 #pragma unroll
       for (int e = 2 * i; e < 2 * i + 2; ++e) {
         s[n][e] = exp2_fast(s[n][e] * scale - offset);
@@ -225,27 +206,79 @@ __device__ inline void attend_pages(const uint32_t (&q)[kHeadDim / 16][4], uint3
       }
     }
     state.sum[i] = state.sum[i] * keep + sum;
+    if (__any_sync(0xffffffffU, keep != 1.0F)) {  // maxima settle soon
 #pragma unroll
-    for (int n = 0; n < kHeadDim / 8; ++n) {
-      state.out[n][2 * i] *= keep;
-      state.out[n][2 * i + 1] *= keep;
+      for (int n = 0; n < kHeadDim / 8; ++n) {
+        state.out[n][2 * i] *= keep;
+        state.out[n][2 * i + 1] *= keep;
+      }
     }
+  }
+}
+
+/// The weights of a page's 16 keys as the left side of a product.
+__device__ inline void pack_weights(const float (&first)[4], const float (&second)[4],
+                                    uint32_t (&p)[4]) {
+  p[0] = pack(first[0], first[1]);
+  p[1] = pack(first[2], first[3]);
+  p[2] = pack(second[0], second[1]);
+  p[3] = pack(second[2], second[3]);
+}
+
+/// Attends with kTiles tiles of 16 rows to kPages pages; `k` and `v` are addresses of the first,
+/// the others follow kPageStride bytes apart. load_q(step, tile, fragment) gives 16 columns of Q;
+/// mask_of(tile), asked when `masked`, what its rows see.
+/// first_token: token 0 of the first page.
+template <int kHeadDim, int kTiles, int kPages, int kPageStride, typename LoadQ, typename MaskOf>
+__device__ inline void attend_pages(const LoadQ& load_q, uint32_t k, uint32_t v, int first_token,
+                                    bool masked, const MaskOf& mask_of, float scale,
+                                    TileState<kHeadDim> (&states)[kTiles]) {
+  const int lane = threadIdx.x % 32;
+  float s[kTiles][kPages * 2][4] = {};
+  const int key_row = lane / 16 * 8 + lane % 8;
+  const int key_chunk = lane / 8 % 2;
+#pragma unroll
+  for (int step = 0; step < kHeadDim / 16; ++step) {
+    uint32_t q[kTiles][4];
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) load_q(step, tile, q[tile]);
+      // All pages of a step before the next one, so that products do not wait for each other.
+#pragma unroll
+    for (int page = 0; page < kPages; ++page) {
+      uint32_t b[4];
+      load_matrices(b,
+                    k + page * kPageStride + chunk_offset<kHeadDim>(key_row, step * 2 + key_chunk));
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        multiply(s[tile][2 * page], q[tile], b[0], b[1]);
+        multiply(s[tile][2 * page + 1], q[tile], b[2], b[3]);
+      }
+    }
+  }
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+    if (masked) hide_keys(s[tile], first_token, mask_of(tile));
+    weigh_keys(s[tile], scale, states[tile]);
   }
   const int value_row = lane % 16;
   const int value_chunk = lane / 16;
 #pragma unroll
   for (int page = 0; page < kPages; ++page) {
-    if (page >= num_pages) continue;
-    const uint32_t p[4] = {
-        pack(s[2 * page][0], s[2 * page][1]), pack(s[2 * page][2], s[2 * page][3]),
-        pack(s[2 * page + 1][0], s[2 * page + 1][1]), pack(s[2 * page + 1][2], s[2 * page + 1][3])};
+    uint32_t p[kTiles][4];
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      pack_weights(s[tile][2 * page], s[tile][2 * page + 1], p[tile]);
+    }
 #pragma unroll
     for (int n = 0; n < kHeadDim / 16; ++n) {
       uint32_t b[4];
       load_transposed(
           b, v + page * kPageStride + chunk_offset<kHeadDim>(value_row, n * 2 + value_chunk));
-      multiply(state.out[2 * n], p, b[0], b[1]);
-      multiply(state.out[2 * n + 1], p, b[2], b[3]);
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        multiply(states[tile].out[2 * n], p[tile], b[0], b[1]);
+        multiply(states[tile].out[2 * n + 1], p[tile], b[2], b[3]);
+      }
     }
   }
 }
