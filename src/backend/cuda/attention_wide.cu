@@ -13,7 +13,7 @@ namespace {
 constexpr int kStagePages = 4;
 
 // Instances: kTiles tiles of 16 rows per warp, kWarps warps of a block, kStages stages in flight,
-// kBlocks blocks to a multiprocessor, kPages pages whose scores are in registers at once.
+// kBlocks blocks to a multiprocessor.
 
 template <int kHeadDim>
 constexpr int kStageBytes = kStagePages * 2 * kPageBytes<kHeadDim>;
@@ -106,7 +106,7 @@ __device__ void store_turned_q(const AttentionArgs& args, const DeviceRange& ran
   }
 }
 
-template <int kHeadDim, int kTiles, int kWarps, int kStages, int kPages>
+template <int kHeadDim, int kTiles, int kWarps, int kStages>
 __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int kv_head,
                             int warp_row, char* shared, TileState<kHeadDim> (&states)[kTiles]) {
   constexpr int kThreads = kWarps * 32;
@@ -125,6 +125,7 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
   }
   const int lane = threadIdx.x % 32;
   uint32_t only_q[kHeadDim / 16][4];  // a warp with one tile has the registers to keep Q in
+  LaneMask only_mask;
   const auto load_q = [&only_q, q, lane](int step, int tile, uint32_t(&fragment)[4]) {
     if constexpr (kTiles == 1) {
 #pragma unroll
@@ -146,6 +147,7 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
         const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16);
         if constexpr (kTiles == 1) {
           load_turned_q<kHeadDim>(args, range, rows, only_q);
+          only_mask = make_mask(args, range, rows);
         } else {
           store_turned_q<kHeadDim>(args, range, rows, own_q + tile * kPage);
         }
@@ -165,23 +167,21 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
     const bool masked = !all_visible(args, range, token, token + num_pages * kBlockSize);
     const uint32_t k = stages + stage * kStageBytes<kHeadDim>;
     const auto mask_of = [&](int tile) {
+      if constexpr (kTiles == 1) return only_mask;
       return make_mask(args, cursor.range(),
                        find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16));
     };
-    int page = 0;
+    if (num_pages == kStagePages) {
+      attend_pages<kHeadDim, kTiles, kStagePages, 2 * kPage>(load_q, k, k + kPage, token, masked,
+                                                             mask_of, args.scale_log2, states);
+    } else {
 #pragma unroll 1
-    for (; page + kPages <= num_pages; page += kPages) {
-      const uint32_t page_k = k + page * 2 * kPage;
-      attend_pages<kHeadDim, kTiles, kPages, 2 * kPage>(load_q, page_k, page_k + kPage,
-                                                        token + page * kBlockSize, masked, mask_of,
-                                                        args.scale_log2, states);
-    }
-#pragma unroll 1
-    for (; page < num_pages; ++page) {
-      const uint32_t page_k = k + page * 2 * kPage;
-      attend_pages<kHeadDim, kTiles, 1, 2 * kPage>(load_q, page_k, page_k + kPage,
-                                                   token + page * kBlockSize, masked, mask_of,
-                                                   args.scale_log2, states);
+      for (int page = 0; page < num_pages; ++page) {
+        const uint32_t page_k = k + page * 2 * kPage;
+        attend_pages<kHeadDim, kTiles, 1, 2 * kPage>(load_q, page_k, page_k + kPage,
+                                                     token + page * kBlockSize, masked, mask_of,
+                                                     args.scale_log2, states);
+      }
     }
     cursor.next();
     stage = stage + 1 == kStages ? 0 : stage + 1;
@@ -220,7 +220,7 @@ __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int 
   }
 }
 
-template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks, int kPages>
+template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
 __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     wide_attention(AttentionArgs args, int tiles_per_item) {
   extern __shared__ __align__(128) char shared[];
@@ -233,8 +233,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     if (first_row >= (item.row_end - item.row_begin) * group) continue;
     const int warp_row = first_row + static_cast<int>(threadIdx.x) / 32 * kTiles * 16;
     TileState<kHeadDim> states[kTiles];
-    walk_stages<kHeadDim, kTiles, kWarps, kStages, kPages>(args, item, kv_head, warp_row, shared,
-                                                           states);
+    walk_stages<kHeadDim, kTiles, kWarps, kStages>(args, item, kv_head, warp_row, shared, states);
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
       finish_sums(states[tile]);
@@ -244,13 +243,13 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
   }
 }
 
-template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks, int kPages>
+template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
 Status launch(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
   static_assert(kStagePages * kPageBytes<kHeadDim> % (kWarps * 32 * 16) == 0);
   constexpr int kRows = kWarps * kTiles * 16;
   constexpr int kQBytes = kTiles == 1 ? 0 : kWarps * kTiles * kPageBytes<kHeadDim>;
   constexpr int kBytes = kStages * kStageBytes<kHeadDim> + kQBytes;
-  const auto kernel = wide_attention<kHeadDim, kTiles, kWarps, kStages, kBlocks, kPages>;
+  const auto kernel = wide_attention<kHeadDim, kTiles, kWarps, kStages, kBlocks>;
   if (Status status = cuda_status(
           cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
           "shared memory of attention");
@@ -274,11 +273,11 @@ Status launch_wide_attention(const AttentionArgs& args, int num_processors, cuda
   if (args.num_items == 0) return {};
   const bool many = args.num_items * args.num_kv_heads > num_processors * 3 / 2;
   if (args.head_dim == 64) {
-    return many ? launch<64, 2, 4, 2, 2, 4>(args, num_processors, stream)
-                : launch<64, 1, 8, 2, 1, 4>(args, num_processors, stream);
+    return many ? launch<64, 2, 4, 2, 2>(args, num_processors, stream)
+                : launch<64, 1, 8, 2, 1>(args, num_processors, stream);
   }
-  return many ? launch<128, 2, 4, 2, 2, 4>(args, num_processors, stream)
-              : launch<128, 1, 8, 2, 1, 4>(args, num_processors, stream);
+  return many ? launch<128, 2, 4, 2, 2>(args, num_processors, stream)
+              : launch<128, 1, 8, 2, 1>(args, num_processors, stream);
 }
 
 }  // namespace anyslot::cuda
