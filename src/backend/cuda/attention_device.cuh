@@ -39,6 +39,19 @@ __device__ inline int64_t value_offset(const AttentionArgs& args) {
   return int64_t{kBlockSize} * args.head_dim * args.num_kv_heads;
 }
 
+/// Lets blocks of the merge take what room is left beside those of attention; they wait for the
+/// partials there. All blocks of attention are running by then, since there are no more than fit.
+__device__ inline void let_merge_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+__device__ inline void wait_for_partials() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /// How row r of an item sees a range.
 __device__ inline int range_start(const AttentionArgs& args, const DeviceRange& range, int r) {
   return range.starts < 0 ? range.start : args.row_starts[range.starts + r];

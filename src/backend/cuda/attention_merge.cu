@@ -14,9 +14,7 @@ template <typename T>
 __global__ void merge_partials(AttentionArgs args) {
   __shared__ float sums[kWarps];
   __shared__ float4 outs[kWarps][kMaxHeadDim / 4];
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");  // until the partials are there
-#endif
+  wait_for_partials();
   const Merge merge = args.merges[blockIdx.x];
   const int head = blockIdx.y;
   const int warp = threadIdx.x / 32;

@@ -182,6 +182,7 @@ __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int 
 template <int kHeadDim>
 __global__ void __launch_bounds__(kWarps * 32, 2) narrow_attention(AttentionArgs args) {
   extern __shared__ __align__(128) char shared[];
+  let_merge_start();
   const uint32_t stages =
       shared_address(shared) + threadIdx.x / 32 * kStages * 2 * kPageBytes<kHeadDim>;
   for (int w = blockIdx.x; w < args.num_items * args.num_kv_heads; w += gridDim.x) {

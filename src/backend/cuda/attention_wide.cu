@@ -225,6 +225,7 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
     wide_attention(AttentionArgs args, int tiles_per_item) {
   extern __shared__ __align__(128) char shared[];
   const int group = args.num_heads / args.num_kv_heads;
+  let_merge_start();
   const int units = args.num_items * tiles_per_item * args.num_kv_heads;
   for (int w = blockIdx.x; w < units; w += gridDim.x) {
     const int kv_head = w % args.num_kv_heads;
