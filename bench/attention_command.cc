@@ -196,7 +196,7 @@ Status run(Options options, cli::Interrupt& interrupt) {
   if (!ceilings) return ceilings.status();
   Report report("attention", std::move(facts), columns_of(options));
   if (Status status = cli::print(report.facts_text() + "\n"); !status.ok()) return status;
-  const Status measured = run_cases(options, *model, *ceilings, report);
+  Status measured = run_cases(options, *model, *ceilings, report);
   if (!measured.ok() && report.rows().empty()) return measured;
   if (Status status = cli::print(report.table_text()); !status.ok()) return status;
   if (Status status = files->write(report); !status.ok()) return status;

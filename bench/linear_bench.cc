@@ -111,7 +111,7 @@ Expected<double> LinearBench::run_products(size_t num_weights) {
 Status LinearBench::measure(size_t num_weights, OnednnProducts& onednn, LinearResult& result) {
   std::vector<double> onednn_times;
   const auto times = time_runs(options_.limits, [&](int) -> Expected<double> {
-    const Expected<double> seconds = run_products(num_weights);
+    Expected<double> seconds = run_products(num_weights);
     onednn_times.push_back(onednn.run());
     return seconds;
   });

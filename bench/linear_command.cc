@@ -31,20 +31,20 @@ struct Options {
 };
 
 const std::vector<Column>& columns() {
-  static const std::vector<Column> columns = {{"layer", "layer"},
-                                              {"out_features", ">out"},
-                                              {"in_features", ">in"},
-                                              {"rows", ">rows"},
-                                              {"time_us", ">us", 1},
-                                              {"gflops", ">GFLOP/s", 1},
-                                              {"weight_gb_per_second", ">GB/s", 1},
-                                              {"onednn_time_us", ">oneDNN us", 1},
-                                              {"onednn_gflops", ">oneDNN GFLOP/s", 1},
-                                              {"onednn_time_ratio", ">oneDNN / ours", 2},
-                                              {"bound_by", "bound by"},
-                                              {"share_of_ceiling", ">of ceiling", 2},
-                                              {"error", ">error", 6}};
-  return columns;
+  static const std::vector<Column> kColumns = {{"layer", "layer"},
+                                               {"out_features", ">out"},
+                                               {"in_features", ">in"},
+                                               {"rows", ">rows"},
+                                               {"time_us", ">us", 1},
+                                               {"gflops", ">GFLOP/s", 1},
+                                               {"weight_gb_per_second", ">GB/s", 1},
+                                               {"onednn_time_us", ">oneDNN us", 1},
+                                               {"onednn_gflops", ">oneDNN GFLOP/s", 1},
+                                               {"onednn_time_ratio", ">oneDNN / ours", 2},
+                                               {"bound_by", "bound by"},
+                                               {"share_of_ceiling", ">of ceiling", 2},
+                                               {"error", ">error", 6}};
+  return kColumns;
 }
 
 Report::Row row_of(const LinearShape& shape, int64_t num_rows, const LinearResult& result,
@@ -124,7 +124,7 @@ Status run(Options options, cli::Interrupt& interrupt) {
 
   Report report("linear", std::move(facts), columns());
   if (Status status = cli::print(report.facts_text() + "\n"); !status.ok()) return status;
-  const Status measured = run_all(options, linear_shapes(*model), **backend, *ceilings, report);
+  Status measured = run_all(options, linear_shapes(*model), **backend, *ceilings, report);
   if (!measured.ok() && report.rows().empty()) return measured;
   if (Status status = cli::print(report.table_text()); !status.ok()) return status;
   if (Status status = files->write(report); !status.ok()) return status;

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 extern char** environ;
 
@@ -18,6 +20,10 @@ namespace anyslot::bench {
 namespace {
 
 using nlohmann::json;
+
+/// Time for the peer's threads to fall asleep: many engines' wait busily for a while, and the test
+/// that comes next must not share its cores with them.
+constexpr std::chrono::milliseconds kBusyWait{300};
 
 struct Pipe {
   int read_end = -1;
@@ -95,6 +101,7 @@ Expected<double> Peer::run(const ModelTest& test) {
   }
   const Expected<std::string> answer = read_line();
   if (!answer) return answer.status();
+  std::this_thread::sleep_for(kBusyWait);
   const json parsed = json::parse(*answer, nullptr, false);
   if (parsed.is_object() && parsed.contains("error") && parsed["error"].is_string()) {
     return internal_error(

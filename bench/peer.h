@@ -12,7 +12,7 @@ namespace anyslot::bench {
 
 /// Another program that runs the same tests, in turns with the engine. It reads a line for each,
 /// {"prompt_tokens": P, "generated_tokens": G, "depth": D}, and answers with a line,
-/// {"tokens_per_second": R} or {"error": "why not"}. Between tests it should keep its threads
+/// {"tokens_per_second": R} or {"error": "why not"}. A moment after its answer its threads must be
 /// asleep.
 class Peer {
  public:

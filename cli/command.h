@@ -17,6 +17,7 @@ void add_ask_command(CLI::App& app, Action& action);
 void add_logits_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);
 void add_demo_command(CLI::App& app, Action& action);
+void add_serve_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);  // in bench/
 

@@ -50,6 +50,11 @@ void Interrupt::at_end(std::function<Status()> work) {
   at_end_.push_back(std::move(work));
 }
 
+void Interrupt::at_first_signal(std::function<void()> stop) {
+  const std::lock_guard lock(mutex_);
+  stop_ = std::move(stop);
+}
+
 Status Interrupt::finish() {
   const std::lock_guard lock(mutex_);
   Status first;
@@ -60,13 +65,22 @@ Status Interrupt::finish() {
   return first;
 }
 
+bool Interrupt::stop_instead() {
+  const std::lock_guard lock(mutex_);
+  if (!stop_) return false;
+  std::exchange(stop_, {})();
+  return true;
+}
+
 void Interrupt::wait_for_signal() {
-  pollfd waiting[] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
-  while (::poll(waiting, 2, -1) < 0) {
-  }
-  if ((waiting[0].revents & POLLIN) == 0) return;
   signalfd_siginfo info{};
-  if (::read(signal_fd_, &info, sizeof info) != sizeof info) return;
+  do {
+    pollfd waiting[] = {{signal_fd_, POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+    while (::poll(waiting, 2, -1) < 0) {
+    }
+    if ((waiting[0].revents & POLLIN) == 0) return;
+    if (::read(signal_fd_, &info, sizeof info) != sizeof info) return;
+  } while (stop_instead());
   static_cast<void>(finish());
   const std::lock_guard lock(mutex_);
   for (const std::string& path : temporaries_) ::unlink(path.c_str());

@@ -80,6 +80,7 @@ int run_program(int argc, char** argv) {
   Action action;
   add_run_command(app, action);
   add_ask_command(app, action);
+  add_serve_command(app, action);
   add_logits_command(app, action);
   add_validate_command(app, action);
   add_demo_command(app, action);

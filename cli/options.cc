@@ -186,7 +186,7 @@ void add_serving_options(CLI::App& command, EngineConfig& config) {
       ->check(at_least(1))
       ->group(kEngineGroup);
   command
-      .add_option("--max-running-requests", config.max_running_requests,
+      .add_option("--max-running-requests,--max-requests", config.max_running_requests,
                   "requests in one batch, at most (default: 64)")
       ->type_name("N")
       ->check(at_least(1))

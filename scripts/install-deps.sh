@@ -12,8 +12,10 @@ cd "$(dirname "$0")/.."
 packages=(
   g++ cmake ninja-build pkg-config ccache git ca-certificates python3
   libdnnl-dev ocl-icd-opencl-dev nlohmann-json3-dev libcli11-dev libfmt-dev libssl-dev
-  libpcre2-dev libutf8proc-dev libgtest-dev libgmock-dev
+  libpcre2-dev libutf8proc-dev libgtest-dev libgmock-dev libspdlog-dev prometheus-cpp-dev
 )
+# Any version of Boost's headers will do; the package would remove another one.
+[ -e /usr/include/boost/beast.hpp ] || packages+=(libboost-dev)
 dev_packages=(clang-format-14 clang-tidy-14 shellcheck python3-numpy python3-regex)
 
 case "${1-}" in

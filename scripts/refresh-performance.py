@@ -30,7 +30,7 @@ VARIABLE = re.compile(r"\$(\w+)")
 
 
 def run(command, program):
-    """What the command prints on standard output."""
+    """What the command prints on standard output, with variables in place of what they hold."""
     arguments = shlex.split(command)
     if arguments[0] != "anyslot":
         sys.exit(f"error: a measured command must start with anyslot: {command}")
@@ -41,7 +41,10 @@ def run(command, program):
     if result.returncode != 0:
         sys.exit(f"error: exit code {result.returncode}: {command}")
     print(f"    {time.time() - started:.0f} s", flush=True)
-    return result.stdout
+    output = result.stdout
+    for name in VARIABLE.findall(command):  # what a variable holds is this machine's affair
+        output = output.replace(os.environ[name], f"${name}")
+    return output
 
 
 def refresh(text, program, only=""):
@@ -65,7 +68,7 @@ def self_test():
         os.environ["ANYSLOT_TEST_PEER"] = "a b"
         page = ("before\n<!-- measured: anyslot bench x --peer \"$ANYSLOT_TEST_PEER\" -->\nold\n<!-- end -->\nbetween\n"
                 "<!-- measured: anyslot bench y $ANYSLOT_TEST_NOWHERE -->\nkept\n<!-- end -->\nafter\n")
-        expected = page.replace("old\n", "```text\nran bench x --peer a b\n```\n")
+        expected = page.replace("old\n", "```text\nran bench x --peer $ANYSLOT_TEST_PEER\n```\n")
         assert refresh(page, program) == expected, refresh(page, program)
         assert refresh(expected, program) == expected
         assert refresh(page, program, only="bench y") == page

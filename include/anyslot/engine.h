@@ -29,6 +29,14 @@ class Stream {
   /// Waits for the next event. After the last event, only that one is returned again, without its
   /// tokens and text.
   Event next();
+  /// The next event if it is there, without waiting. None any more after the last event.
+  std::optional<Event> try_next();
+  /// Calls `ready` once when there is an event for try_next(), at once if there is one already; and
+  /// again after each try_next() that found none, from the engine thread. It must return quickly,
+  /// must not throw, and must call neither the engine nor the stream. When this returns, or the
+  /// stream is gone, what was given before is not called any more. Like next(), not for several
+  /// threads at once.
+  void on_ready(std::function<void()> ready);
   /// Asks the engine to stop; choices that have not ended then end with FinishReason::kCancelled.
   /// Safe from any thread.
   void cancel();
@@ -49,6 +57,7 @@ struct ModelInfo {
   int64_t kv_bytes_per_token = 0;  // all layers
   bool has_tokenizer = false;
   bool has_rag_template = false;
+  bool has_chat_template = false;  // one that this build can render
   bool block_trained = false;
   Method default_method = Method::kPrefix;
 };
@@ -59,6 +68,35 @@ struct Document {
   std::optional<std::string> title;
   std::string text;
   std::string id;
+};
+
+enum class ChatRole : uint8_t { kSystem, kUser, kAssistant };
+
+/// A message of a conversation. Documents of a user's message stand before it.
+struct ChatMessage {
+  ChatRole role = ChatRole::kUser;
+  std::string content;
+  std::vector<Document> documents;
+};
+
+/// Which requests a registered document is for.
+struct DocumentOptions {
+  /// One that encodes documents alone: lazy and block share what they keep, mepic has its own.
+  std::optional<Method> method;  // unset: the engine's default
+  std::string cache_salt;
+};
+
+/// A document in the cache.
+struct CachedDocument {
+  std::string key;  // hexadecimal digest, the same for the same tokens, method and salt
+  std::string id;   // as it was given last; empty: none
+  int64_t tokens = 0;
+  int64_t bytes = 0;  // of KV
+  int64_t hits = 0;   // requests that found it ready
+  double age_seconds = 0;
+  bool encoding = false;  // not usable yet
+  bool pinned = false;
+  std::optional<double> ttl_left_seconds;  // does not run down while it is in use or pinned
 };
 
 /// An engine owns a model, its KV pool and one thread that runs the steps. All calls are
@@ -78,10 +116,37 @@ class Engine {
   /// served: too long for the model, more blocks than the pool has, a document at the end.
   Expected<Stream> submit(const Request& request);
 
+  /// Encodes a document ahead of its use, unless it is cached already, and waits for it; requests
+  /// that need it meanwhile join. Pins it and sets its time to live as the segment says. Fails with
+  /// kInvalidArgument for segments that are no documents and methods that keep none, with
+  /// kResourceExhausted when it does not fit or cannot be pinned.
+  Expected<CachedDocument> register_document(const Segment& document,
+                                             const DocumentOptions& options);
+  /// The same without waiting: `done` is called once, on the calling thread for what fails at once,
+  /// else on the engine's. It must return quickly, must not throw, and must not call the engine.
+  void register_document(const Segment& document, const DocumentOptions& options,
+                         std::function<void(Expected<CachedDocument>)> done);
+  /// The documents that are cached under a salt, whoever gave them, the latest used first; no
+  /// others can be seen. This and the calls below wait for the end of the current step.
+  std::vector<CachedDocument> documents(const std::string& cache_salt) const;
+  /// Each fails with kNotFound for a key that is not cached under the salt. Pinning what is pinned,
+  /// and unpinning what is not, changes nothing. Removing fails with kFailedPrecondition for a
+  /// pinned document; it is cold from then on, and its memory is free when those who use it end.
+  Status pin_document(const std::string& key, const std::string& cache_salt);
+  Status unpin_document(const std::string& key, const std::string& cache_salt);
+  Status remove_document(const std::string& key, const std::string& cache_salt);
+
   /// Renders documents and a question through the model's rag_template.json into segments:
   /// preamble, documents, question.
   Expected<std::vector<Segment>> render_rag(const std::vector<Document>& documents,
                                             const std::string& question) const;
+
+  /// Renders a conversation, and documents that stand before its first question, into segments:
+  /// through the model's rag_template.json or else its chat template. Fails with kInvalidArgument
+  /// for a conversation or documents that the template cannot place, with kFailedPrecondition when
+  /// the model has no template.
+  Expected<std::vector<Segment>> render_chat(const std::vector<ChatMessage>& messages,
+                                             const std::vector<Document>& documents) const;
 
   /// Token ids of a text that stands alone (special tokens match only inside `markup`).
   Expected<std::vector<int32_t>> tokenize(const std::string& text,

@@ -29,6 +29,13 @@ struct Segment {
   /// The bytes of `text` that a template wrote. Special tokens match only inside them.
   std::vector<ByteRange> markup;
   std::string id;  // echoed in DocumentUsage; empty: none
+  /// Of a document, under a method that encodes documents alone: spares it from eviction until it
+  /// is unpinned. Pinned documents take at most half of the KV cache; one that cannot be pinned
+  /// fails the request.
+  bool pin = false;
+  /// Of such a document: its time to live, [1, 315360000] seconds after its latest use. After it,
+  /// the document is cold. 0: without limit; unset: as requests before had it.
+  std::optional<int64_t> ttl_seconds = std::nullopt;
 };
 
 /// How tokens are chosen and what ends an answer. submit() refuses values outside the ranges given

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "anyslot/config.h"
+#include "anyslot/status.h"
 
 namespace anyslot {
 
@@ -37,6 +38,7 @@ struct Usage {
   int64_t completion_tokens = 0;  // generated, in all choices; those of a stop string are included
   int64_t cached_tokens = 0;  // prompt tokens whose KV was reused; joined documents do not count
   std::vector<DocumentUsage> documents;  // the preamble is not listed
+  double queue_ms = 0;                   // from submission to the first step
   double ttft_ms = 0;  // from submission to the first token event, tokenizing and queueing included
   double total_ms = 0;  // from submission to the last event
 };
@@ -72,9 +74,11 @@ struct Event {
       prompt_logits;  // [num_text_tokens, vocab], once, when the request asked for them
   std::optional<FinishReason> finish_reason;  // of the choice
   std::optional<StopReason> stop_reason;  // none when the model's own stop token ended the answer
-  std::string error;                      // with FinishReason::kError
-  bool last = false;                      // all choices have ended
-  Usage usage;                            // complete in the last event
+  std::string error;                      // with FinishReason::kError; so is the next
+  StatusCode error_code = StatusCode::kOk;
+  double at_ms = 0;   // from submission until the engine had it, whenever it is read
+  bool last = false;  // all choices have ended
+  Usage usage;        // complete in the last event
 };
 
 /// Counters of an engine. Those named total never fall.
@@ -84,16 +88,25 @@ struct Stats {
   int64_t total_blocks = 0;
   int64_t free_blocks = 0;
   int64_t cached_blocks = 0;       // evictable: cached and referenced by nobody
-  int64_t document_entries = 0;    // documents in the cache
+  int64_t pinned_blocks = 0;       // of pinned documents, whether or not they are in use
+  int64_t document_entries = 0;    // documents in the cache, preambles included
   int64_t referenced_entries = 0;  // cache entries in use by a request; 0 when idle
   int64_t steps_total = 0;
   int64_t kv_tokens_read_total =
       0;  // distinct KV tokens read by attention per layer, summed over steps
   int64_t blocks_copied_total = 0;  // private copies of document blocks made by method block
-  int64_t evictions_total = 0;
+  int64_t evictions_total = 0;      // cache entries that went for room
+  int64_t expirations_total = 0;    // cache entries whose time to live ended
   int64_t preemptions_total = 0;
+
+  // Of requests that were admitted, each counted once, at its first token or its end: the sums of
+  // Usage. Every prompt token is of a document or of text, to which the preamble belongs.
   int64_t prompt_tokens_total = 0;
-  int64_t cached_tokens_total = 0;
+  int64_t cached_tokens_total = 0;  // documents from the pool and text
+  int64_t document_pool_tokens_total = 0;
+  int64_t document_joined_tokens_total = 0;    // encoded once for several requests
+  int64_t document_computed_tokens_total = 0;  // misses
+  int64_t text_cached_tokens_total = 0;
   int64_t generated_tokens_total = 0;
 };
 

@@ -10,7 +10,7 @@ template <typename Signature>
 class FunctionRef;
 
 /// A callable that somebody else owns: for parameters of calls that end before it does. Unlike
-/// std::function it never allocates.
+/// std::function it never allocates. Converts implicitly, so that calls stay plain.
 template <typename Result, typename... Arguments>
 class FunctionRef<Result(Arguments...)> {
  public:
@@ -18,7 +18,8 @@ class FunctionRef<Result(Arguments...)> {
   requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
            std::is_object_v<std::remove_reference_t<Callable>> &&
            std::is_invocable_r_v<Result, Callable&, Arguments...>)
-      FunctionRef(Callable&& callable)  // NOLINT(google-explicit-constructor): calls stay plain
+      // NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload)
+      FunctionRef(Callable&& callable)
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         call_([](void* object, Arguments... arguments) -> Result {
           return (*static_cast<std::add_pointer_t<std::remove_reference_t<Callable>>>(object))(

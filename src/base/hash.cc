@@ -12,6 +12,8 @@ static_assert(std::endian::native == std::endian::little,
 
 namespace {
 
+constexpr std::string_view kDigits = "0123456789abcdef";
+
 void check(int result) {
   if (result != 1) throw std::runtime_error("SHA-256 is not available in this OpenSSL");
 }
@@ -67,7 +69,6 @@ Digest DigestBuilder::finish() {
 }
 
 std::string Digest::hex() const {
-  static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
   text.reserve(2 * bytes.size());
   for (const uint8_t byte : bytes) {
@@ -75,6 +76,18 @@ std::string Digest::hex() const {
     text += kDigits[byte & 15];
   }
   return text;
+}
+
+std::optional<Digest> Digest::from_hex(std::string_view hex) {
+  Digest digest;
+  if (hex.size() != 2 * digest.bytes.size()) return std::nullopt;
+  for (size_t i = 0; i < hex.size(); ++i) {
+    const size_t value = kDigits.find(hex[i]);
+    if (value == std::string_view::npos) return std::nullopt;
+    uint8_t& byte = digest.bytes[i / 2];
+    byte = static_cast<uint8_t>(byte << 4 | value);
+  }
+  return digest;
 }
 
 }  // namespace anyslot

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@ struct Digest {
   std::array<uint8_t, 32> bytes{};
   auto operator<=>(const Digest&) const = default;
   std::string hex() const;
+  /// The inverse; nullopt for what is not 64 hexadecimal digits in lower case.
+  static std::optional<Digest> from_hex(std::string_view hex);
 };
 
 struct DigestHash {

@@ -22,6 +22,16 @@ TEST(DigestBuilder, FieldBordersMatter) {
             DigestBuilder().add(all.first(1)).add(all.subspan(1)).finish());
 }
 
+TEST(Digest, IsReadBackFromItsDigits) {
+  const Digest digest = DigestBuilder().add("abc").finish();
+  EXPECT_EQ(Digest::from_hex(digest.hex()), digest);
+  EXPECT_FALSE(Digest::from_hex("").has_value());
+  EXPECT_FALSE(Digest::from_hex(digest.hex() + "0").has_value());
+  EXPECT_FALSE(Digest::from_hex(digest.hex().substr(1)).has_value());
+  EXPECT_FALSE(Digest::from_hex(digest.hex().replace(5, 1, "g")).has_value());
+  EXPECT_FALSE(Digest::from_hex(digest.hex().replace(5, 1, "A")).has_value());
+}
+
 TEST(DigestBuilder, IsEmptyAfterFinish) {
   DigestBuilder builder;
   const Digest first = builder.add("x").finish();

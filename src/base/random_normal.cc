@@ -32,13 +32,13 @@ uint64_t mixed(uint64_t x) {
 
 RandomNormal::RandomNormal(double scale) {
   constexpr int kHalf = kNumQuantiles / 2;
-  static const auto upper_half = [] {
+  static const auto kUpperHalf = [] {
     std::array<double, kHalf> quantiles{};
     for (int i = 0; i < kHalf; ++i) quantiles[i] = upper_quantile(0.5 + (i + 0.5) / kNumQuantiles);
     return quantiles;
   }();
   for (int i = 0; i < kHalf; ++i) {
-    const auto x = static_cast<float>(upper_half[i] * scale);
+    const auto x = static_cast<float>(kUpperHalf[i] * scale);
     quantiles_[kHalf + i] = float_to_bf16(x);
     quantiles_[kHalf - 1 - i] = float_to_bf16(-x);
   }

@@ -4,7 +4,7 @@
 
 namespace anyslot::internal {
 
-bool CommandQueue::push(Command command) {
+bool CommandQueue::push(Command&& command) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return false;

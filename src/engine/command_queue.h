@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "anyslot/engine.h"
 #include "sched/sequence.h"
 
 namespace anyslot::internal {
@@ -22,20 +23,26 @@ struct SubmitCommand {
   std::shared_ptr<StreamState> stream;
   Clock::time_point submitted;
 };
+/// Encodes a document ahead of its use.
+struct RegisterCommand {
+  std::unique_ptr<Sequence> document;
+  std::function<void(Expected<CachedDocument>)> done;
+};
 struct CancelCommand {
   uint64_t request_id = 0;
 };
 /// Runs between two steps on the engine thread.
 struct CallCommand {
   std::function<void()> call;
+  std::function<void()> done;  // when the statistics show its effect; also when it threw
 };
-using Command = std::variant<SubmitCommand, CancelCommand, CallCommand>;
+using Command = std::variant<SubmitCommand, RegisterCommand, CancelCommand, CallCommand>;
 
 /// The only way to the engine thread. Closing it ends the thread; what is pushed later is dropped.
 class CommandQueue {
  public:
-  /// False when closed.
-  bool push(Command command);
+  /// False when closed; the command is as it was then.
+  bool push(Command&& command);
   void close();
   bool closed() const;
 

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <future>
 #include <system_error>
 #include <utility>
 
@@ -23,6 +24,10 @@ Stream::~Stream() {
 }
 
 Event Stream::next() { return state_->next(); }
+
+std::optional<Event> Stream::try_next() { return state_->try_next(); }
+
+void Stream::on_ready(std::function<void()> ready) { state_->on_ready(std::move(ready)); }
 
 void Stream::cancel() { state_->cancel(); }
 
@@ -53,6 +58,44 @@ Expected<Stream> Engine::submit(const Request& request) {
   return Stream(std::move(*state));
 }
 
+void Engine::register_document(const Segment& document, const DocumentOptions& options,
+                               std::function<void(Expected<CachedDocument>)> done) {
+  core_->register_document(document, options, std::move(done));
+}
+
+Expected<CachedDocument> Engine::register_document(const Segment& document,
+                                                   const DocumentOptions& options) {
+  const auto result = std::make_shared<std::promise<Expected<CachedDocument>>>();
+  core_->register_document(document, options, [result](Expected<CachedDocument> registered) {
+    result->set_value(std::move(registered));
+  });
+  return result->get_future().get();
+}
+
+std::vector<CachedDocument> Engine::documents(const std::string& cache_salt) const {
+  std::vector<CachedDocument> documents;
+  core_->call([&](internal::StepLoop& loop) { documents = loop.documents().list(cache_salt); });
+  return documents;
+}
+
+Status Engine::pin_document(const std::string& key, const std::string& cache_salt) {
+  Status status;
+  core_->call([&](internal::StepLoop& loop) { status = loop.documents().pin(key, cache_salt); });
+  return status;
+}
+
+Status Engine::unpin_document(const std::string& key, const std::string& cache_salt) {
+  Status status;
+  core_->call([&](internal::StepLoop& loop) { status = loop.documents().unpin(key, cache_salt); });
+  return status;
+}
+
+Status Engine::remove_document(const std::string& key, const std::string& cache_salt) {
+  Status status;
+  core_->call([&](internal::StepLoop& loop) { status = loop.documents().remove(key, cache_salt); });
+  return status;
+}
+
 Expected<std::vector<Segment>> Engine::render_rag(const std::vector<Document>& documents,
                                                   const std::string& question) const {
   if (!core_->parts().rag_template) {
@@ -61,6 +104,17 @@ Expected<std::vector<Segment>> Engine::render_rag(const std::vector<Document>& d
         " has no rag_template.json, which says how documents and question become a prompt");
   }
   return core_->parts().rag_template->render(documents, question);
+}
+
+Expected<std::vector<Segment>> Engine::render_chat(const std::vector<ChatMessage>& messages,
+                                                   const std::vector<Document>& documents) const {
+  const internal::EngineParts& parts = core_->parts();
+  if (parts.rag_template) return parts.rag_template->render_chat(messages, documents);
+  if (parts.chat_template) return parts.chat_template->render(messages, documents);
+  return failed_precondition(
+      parts.model.name +
+      " has neither rag_template.json nor a chat template (tokenizer_config.json, "
+      "chat_template.jinja) that this build can render; send a finished prompt instead");
 }
 
 Expected<std::vector<int32_t>> Engine::tokenize(const std::string& text,

@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kTokenMemoBytes = size_t{64} << 20;
 
+Status shutting_down() { return {StatusCode::kUnavailable, "the engine is shutting down"}; }
+
 }  // namespace
 
 EngineCore::EngineCore(EngineParts parts)
@@ -39,18 +41,28 @@ Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request
   auto stream =
       std::make_shared<StreamState>(request_id, commands_, parts_.tokenizer, request.sampling);
   if (!commands_->push(SubmitCommand{std::move(*choices), stream, submitted})) {
-    return Status(StatusCode::kUnavailable, "the engine is shutting down");
+    return shutting_down();
   }
   return stream;
 }
 
+void EngineCore::register_document(const Segment& document, const DocumentOptions& options,
+                                   std::function<void(Expected<CachedDocument>)> done) {
+  auto sequence = prepare_document(document, options, parts_, memo_);
+  if (!sequence.ok()) return done(sequence.status());
+  const std::lock_guard lock(submit_mutex_);
+  (*sequence)->id = (*sequence)->request_id = next_id_++;
+  Command command = RegisterCommand{std::move(*sequence), std::move(done)};
+  if (!commands_->push(std::move(command)))
+    std::get<RegisterCommand>(command).done(shutting_down());
+}
+
+// The promise is shared: the engine's thread may still be in it when the wait is over.
 void EngineCore::call(const std::function<void(StepLoop&)>& call) {
-  std::promise<void> done;
-  const bool queued = commands_->push(CallCommand{[&] {
-    call(loop_);
-    done.set_value();
-  }});
-  if (queued) done.get_future().wait();
+  const auto done = std::make_shared<std::promise<void>>();
+  const bool queued =
+      commands_->push(CallCommand{[&] { call(loop_); }, [done] { done->set_value(); }});
+  if (queued) done->get_future().wait();
 }
 
 }  // namespace anyslot::internal

@@ -23,6 +23,9 @@ class EngineCore {
   EngineCore& operator=(const EngineCore&) = delete;
 
   Expected<std::shared_ptr<StreamState>> submit(const Request& request);
+  /// See Engine.
+  void register_document(const Segment& document, const DocumentOptions& options,
+                         std::function<void(Expected<CachedDocument>)> done);
   /// Runs `call` between two steps on the engine thread and waits for it.
   void call(const std::function<void(StepLoop&)>& call);
 

@@ -84,6 +84,9 @@ Status load_text_parts(EngineParts& parts) {
     }
     parts.tokenizer = std::make_shared<const Tokenizer>(std::move(*tokenizer));
   }
+  auto chat_template = ChatTemplate::load(parts.config.model_path);
+  if (!chat_template.ok()) return chat_template.status();
+  parts.chat_template = std::move(*chat_template);
   const fs::path path = folder / "rag_template.json";
   if (!is_there(path)) return {};
   auto rag_template = RagTemplate::load(path.string());
@@ -126,6 +129,7 @@ void finish_config(EngineParts& parts) {
   parts.model.max_model_len = config.max_model_len;
   parts.model.has_tokenizer = parts.tokenizer != nullptr;
   parts.model.has_rag_template = parts.rag_template.has_value();
+  parts.model.has_chat_template = parts.chat_template.has_value();
   parts.model.block_trained = block_trained;
   parts.model.default_method = *config.method;
 }

@@ -10,6 +10,7 @@
 #include "base/trace_file.h"
 #include "kv/keys.h"
 #include "model/decoder.h"
+#include "text/chat_template.h"
 #include "text/rag_template.h"
 #include "text/token_memo.h"
 #include "text/tokenizer.h"
@@ -22,6 +23,7 @@ struct EngineParts {
   ModelInfo model;
   std::shared_ptr<const Tokenizer> tokenizer;  // null without tokenizer.json; streams share it
   std::optional<RagTemplate> rag_template;
+  std::optional<ChatTemplate> chat_template;
   std::vector<int32_t> stop_token_ids;  // the model's and the template's
   KeyDomain key_domain;
   std::shared_ptr<TraceFile> trace;  // null: nothing is traced

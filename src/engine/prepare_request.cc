@@ -12,6 +12,8 @@ namespace anyslot::internal {
 
 namespace {
 
+constexpr int64_t kMaxTtlSeconds = 315'360'000;  // ten years
+
 std::string segment_name(const Segment& segment, size_t index) {
   std::string name = fmt::format("segment {}", index);
   if (!segment.id.empty()) name += fmt::format(" ('{}')", segment.id);
@@ -43,16 +45,53 @@ Expected<std::vector<int32_t>> segment_tokens(const Segment& segment, size_t ind
   return **tokens;
 }
 
+Status check_wishes(const Segment& segment, size_t index, const MethodTraits& traits) {
+  if (!segment.pin && !segment.ttl_seconds) return {};
+  const std::string wish = segment.pin ? "pin" : "ttl";
+  if (segment.kind != SegmentKind::kDocument) {
+    return invalid_argument(
+        fmt::format("{} is text; {} is for documents", segment_name(segment, index), wish));
+  }
+  if (!traits.documents_alone) {
+    return invalid_argument(
+        fmt::format("{} has a {}, but this method keeps no documents; use lazy, block or mepic",
+                    segment_name(segment, index), wish));
+  }
+  const int64_t ttl = segment.ttl_seconds.value_or(0);
+  if (ttl < 0 || ttl > kMaxTtlSeconds) {
+    return invalid_argument(
+        fmt::format("{}: ttl is {} seconds; it must be between 1 and {}, or 0 "
+                    "for no limit",
+                    segment_name(segment, index), ttl, kMaxTtlSeconds));
+  }
+  return {};
+}
+
+Expected<TokenSegment> token_segment(const Segment& segment, size_t index,
+                                     const MethodTraits& traits, const EngineParts& parts,
+                                     TokenMemo& memo) {
+  if (Status status = check_wishes(segment, index, traits); !status.ok()) return status;
+  auto tokens = segment_tokens(segment, index, parts, memo);
+  if (!tokens.ok()) return tokens.status();
+  return TokenSegment{segment.kind, std::move(*tokens), segment.id,
+                      -1,           segment.pin,        segment.ttl_seconds};
+}
+
 Expected<std::vector<TokenSegment>> tokenize_segments(const Request& request,
+                                                      const MethodTraits& traits,
                                                       const EngineParts& parts, TokenMemo& memo) {
   std::vector<TokenSegment> segments;
   for (size_t i = 0; i < request.segments.size(); ++i) {
-    const Segment& segment = request.segments[i];
-    auto tokens = segment_tokens(segment, i, parts, memo);
-    if (!tokens.ok()) return tokens.status();
-    segments.push_back({segment.kind, std::move(*tokens), segment.id, -1});
+    auto segment = token_segment(request.segments[i], i, traits, parts, memo);
+    if (!segment.ok()) return segment.status();
+    segments.push_back(std::move(*segment));
   }
   return normalize_segments(std::move(segments));
+}
+
+MethodTraits traits_of(const std::optional<Method>& method, const EngineParts& parts) {
+  return method_traits(method.value_or(*parts.config.method),
+                       parts.config.mepic_recompute_first_block);
 }
 
 std::string mebibytes(int64_t blocks, const EngineParts& parts) {
@@ -82,6 +121,25 @@ Status check_length(const Sequence& sequence, const EngineParts& parts) {
   return {};
 }
 
+Status check_document_size(const Sequence& document, const EngineParts& parts) {
+  if (document.num_prompt_tokens >= parts.config.max_model_len) {
+    return resource_exhausted(
+        fmt::format("the document has {} tokens, which leaves no room for a question within the "
+                    "model's length of {}; shorten it or raise --max-model-len",
+                    document.num_prompt_tokens, parts.config.max_model_len));
+  }
+  const int64_t needed = blocks_for(document.num_prompt_tokens);
+  const int64_t given = parts.storage->shape().num_blocks;
+  if (needed > given) {
+    return resource_exhausted(
+        fmt::format("the document needs {} KV blocks ({}) for {} tokens, but the pool has {} ({}); "
+                    "raise --kv-cache or shorten the document",
+                    needed, mebibytes(needed, parts), document.num_prompt_tokens, given,
+                    mebibytes(given, parts)));
+  }
+  return {};
+}
+
 /// Takes the memory that the answer's tokens need here, not on the engine's thread between steps.
 void reserve_answer(Sequence& sequence) {
   SequenceSpan& span = sequence.last_span();
@@ -100,11 +158,10 @@ Expected<std::vector<std::unique_ptr<Sequence>>> prepare_request(const Request& 
                                                                  const EngineParts& parts,
                                                                  TokenMemo& memo) {
   if (Status status = check_sampling(request.sampling, parts); !status.ok()) return status;
-  auto segments = tokenize_segments(request, parts, memo);
+  const MethodTraits traits = traits_of(request.method, parts);
+  auto segments = tokenize_segments(request, traits, parts, memo);
   if (!segments.ok()) return segments.status();
 
-  const Method method = request.method.value_or(*parts.config.method);
-  const MethodTraits traits = method_traits(method, parts.config.mepic_recompute_first_block);
   std::unique_ptr<Sequence> sequence =
       expand_prompt(*segments, traits, parts.key_domain, request.cache_salt);
   sequence->sampling = request.sampling;
@@ -120,6 +177,27 @@ Expected<std::vector<std::unique_ptr<Sequence>>> prepare_request(const Request& 
   choices.insert(choices.begin(), std::move(sequence));
   for (const auto& choice : choices) reserve_answer(*choice);
   return choices;
+}
+
+Expected<std::unique_ptr<Sequence>> prepare_document(const Segment& document,
+                                                     const DocumentOptions& options,
+                                                     const EngineParts& parts, TokenMemo& memo) {
+  const MethodTraits traits = traits_of(options.method, parts);
+  if (document.kind != SegmentKind::kDocument) {
+    return invalid_argument("what is registered must be a document, not text");
+  }
+  if (!traits.documents_alone) {
+    return invalid_argument(
+        fmt::format("method {} keeps no documents; register them for lazy, block or mepic",
+                    method_name(options.method.value_or(*parts.config.method))));
+  }
+  auto segment = token_segment(document, 0, traits, parts, memo);
+  if (!segment.ok()) return segment.status();
+  if (segment->token_ids.empty()) return invalid_argument("the document has no tokens");
+  segment->document_index = 0;
+  auto sequence = expand_document(*segment, traits, parts.key_domain, options.cache_salt);
+  if (Status status = check_document_size(*sequence, parts); !status.ok()) return status;
+  return sequence;
 }
 
 }  // namespace anyslot::internal

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "anyslot/engine.h"
 #include "anyslot/request.h"
 #include "engine/engine_parts.h"
 #include "sched/sequence.h"
@@ -14,5 +15,10 @@ namespace anyslot::internal {
 Expected<std::vector<std::unique_ptr<Sequence>>> prepare_request(const Request& request,
                                                                  const EngineParts& parts,
                                                                  TokenMemo& memo);
+
+/// The same for a document that is to be encoded ahead of its use.
+Expected<std::unique_ptr<Sequence>> prepare_document(const Segment& document,
+                                                     const DocumentOptions& options,
+                                                     const EngineParts& parts, TokenMemo& memo);
 
 }  // namespace anyslot::internal

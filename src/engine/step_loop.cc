@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <ratio>
 #include <utility>
 
 #include "sample/logprobs.h"
+#include "sched/admission.h"
 
 namespace anyslot::internal {
 
@@ -13,6 +15,11 @@ namespace {
 
 double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+int64_t steady_ticks() {
+  using Ticks = std::chrono::duration<int64_t, std::ratio<1, kTicksPerSecond>>;
+  return std::chrono::duration_cast<Ticks>(Clock::now().time_since_epoch()).count();
 }
 
 SchedulerConfig scheduler_config(const EngineConfig& config) {
@@ -26,7 +33,9 @@ StepLoop::StepLoop(EngineParts& parts, std::shared_ptr<CommandQueue> commands)
       trace_(parts.trace.get()),
       commands_(std::move(commands)),
       cache_(parts.storage->shape().num_blocks),
-      scheduler_(scheduler_config(parts.config), cache_) {
+      scheduler_(scheduler_config(parts.config), cache_),
+      documents_(cache_, scheduler_, static_cast<int64_t>(parts.storage->shape().block_bytes())),
+      ticks_(steady_ticks) {
   publish_stats();
 }
 
@@ -34,7 +43,7 @@ void StepLoop::run() {
   while (!commands_->closed()) {
     const bool idle = scheduler_.num_running() + scheduler_.num_waiting() == 0;
     if (trace_ != nullptr) trace_->flush(idle ? 0 : TraceFile::kMaxPending / 2);
-    guarded([&] { take_commands(idle); });
+    take_commands(idle);
     TraceSpan span(trace_, "step");
     guarded([&] {
       if (!plan_step()) return span.drop();
@@ -49,7 +58,7 @@ void StepLoop::run() {
     send();
   }
   take_commands(false);
-  end_all(FinishReason::kCancelled, {});
+  end_all(FinishReason::kCancelled, {StatusCode::kUnavailable, "the engine is shutting down"});
   send();
 }
 
@@ -58,13 +67,16 @@ void StepLoop::guarded(const Work& work) {
   try {
     work();
   } catch (const std::exception& error) {
-    end_all(FinishReason::kError, std::string("the engine failed in a step: ") + error.what());
+    end_all(FinishReason::kError,
+            internal_error(std::string("the engine failed in a step: ") + error.what()));
   }
 }
 
 void StepLoop::take_commands(bool wait) {
-  for (Command& command : commands_->take(wait)) {
-    std::visit([this](auto& c) { handle(c); }, command);
+  std::vector<Command> commands = commands_->take(wait);
+  cache_.set_tick(ticks_());
+  for (Command& command : commands) {
+    guarded([&] { std::visit([this](auto& c) { handle(c); }, command); });
   }
 }
 
@@ -78,7 +90,15 @@ void StepLoop::handle(SubmitCommand& command) {
     for (Choice& choice : client.choices) choice.text.emplace(parts_.tokenizer, first.sampling);
   }
   clients_.emplace(first.request_id, std::move(client));
+  if (const Status status = check_fits_beside_pins(first, cache_); !status.ok()) {
+    end_request(first.request_id, FinishReason::kError, status);
+    return;
+  }
   for (auto& choice : command.choices) scheduler_.submit(std::move(choice));
+}
+
+void StepLoop::handle(RegisterCommand& command) {
+  documents_.submit(std::move(command.document), std::move(command.done));
 }
 
 void StepLoop::handle(CancelCommand& command) {
@@ -86,13 +106,36 @@ void StepLoop::handle(CancelCommand& command) {
   end_request(command.request_id, FinishReason::kCancelled, {});
 }
 
-void StepLoop::handle(CallCommand& command) { command.call(); }
+void StepLoop::handle(CallCommand& command) {
+  guarded(command.call);
+  publish_stats();
+  command.done();
+}
+
+void StepLoop::set_clock(std::function<int64_t()> ticks) {
+  ticks_ = ticks == nullptr ? steady_ticks : std::move(ticks);
+  cache_.set_tick(ticks_());
+}
 
 bool StepLoop::plan_step() {
   TraceSpan span(trace_, "schedule");
   const bool planned = scheduler_.plan_step(plan_);
   if (!planned) span.drop();
+  for (Sequence* sequence : scheduler_.newly_admitted()) {
+    sequence->usage.queue_ms = milliseconds_since(clients_.at(sequence->request_id).submitted);
+  }
+  handle_ended();
   return planned;
+}
+
+void StepLoop::handle_ended() {
+  for (const EndedSequence& ended : scheduler_.take_ended()) {
+    if (ended.sequence->has_answer) {
+      end_request(ended.sequence->request_id, FinishReason::kError, ended.status);
+    } else {
+      documents_.end(ended);
+    }
+  }
 }
 
 Status StepLoop::forward() {
@@ -102,7 +145,7 @@ Status StepLoop::forward() {
 
 void StepLoop::run_step() {
   if (const Status status = forward(); !status.ok()) {
-    end_all(FinishReason::kError, status.message());
+    end_all(FinishReason::kError, status);
     return;
   }
   totals_.steps_total += 1;
@@ -114,7 +157,9 @@ void StepLoop::run_step() {
   }
   {
     const TraceSpan span(trace_, "commit");
+    cache_.set_tick(ticks_());
     scheduler_.commit_step();
+    handle_ended();
   }
   handle_samples();
 }
@@ -155,6 +200,7 @@ void StepLoop::add_token(Client& client, Sequence& sequence, std::span<const flo
                    [](float logit) { return std::isfinite(logit); })) {
     take_usage(client, sequence);
     Event event;
+    event.error_code = StatusCode::kInternal;
     event.error =
         "the model gave logits that are not finite; its weights or its settings are broken";
     const std::unique_ptr<Sequence> removed = scheduler_.remove(sequence.id);
@@ -191,11 +237,26 @@ void StepLoop::count_token(Client& client, const Sequence& sequence) {
   take_usage(client, sequence);
   if (!std::exchange(client.has_first_token, true)) {
     client.usage.ttft_ms = milliseconds_since(client.submitted);
-    totals_.prompt_tokens_total += client.usage.prompt_tokens;
-    totals_.cached_tokens_total += client.usage.cached_tokens;
+    count_prompt(client);
   }
   totals_.generated_tokens_total += 1;
   client.usage.completion_tokens += 1;
+}
+
+// Once, and not for a request that was never admitted.
+void StepLoop::count_prompt(Client& client) {
+  const Usage& usage = client.usage;
+  if (usage.prompt_tokens == 0 || std::exchange(client.prompt_counted, true)) return;
+  totals_.prompt_tokens_total += usage.prompt_tokens;
+  totals_.cached_tokens_total += usage.cached_tokens;
+  totals_.text_cached_tokens_total += usage.cached_tokens;
+  for (const DocumentUsage& document : usage.documents) {
+    totals_.text_cached_tokens_total -= document.cached_tokens;
+    totals_.document_pool_tokens_total += document.cached_tokens;
+    const bool joined = document.source == DocumentSource::kJoined;
+    (joined ? totals_.document_joined_tokens_total : totals_.document_computed_tokens_total) +=
+        document.tokens - document.cached_tokens;
+  }
 }
 
 // Sends the newest token, and ends the choice if it is the last.
@@ -221,7 +282,7 @@ void StepLoop::send_token(Client& client, const Sequence& sequence, Event event)
     reason = FinishReason::kLength;
   }
   if (!reason) {
-    outbox_.emplace_back(client.stream, std::move(event));
+    post(client, std::move(event));
     return;
   }
   const std::unique_ptr<Sequence> removed = scheduler_.remove(sequence.id);
@@ -237,30 +298,39 @@ void StepLoop::end_choice(uint64_t request_id, int choice, FinishReason reason, 
   event.finish_reason = reason;
   event.last = std::all_of(client.choices.begin(), client.choices.end(),
                            [](const Choice& other) { return other.ended; });
-  if (!event.last) {
-    outbox_.emplace_back(client.stream, std::move(event));
-    return;
+  if (event.last) {
+    count_prompt(client);
+    client.usage.total_ms = milliseconds_since(client.submitted);
+    event.usage = std::move(client.usage);
   }
-  client.usage.total_ms = milliseconds_since(client.submitted);
-  event.usage = std::move(client.usage);
-  outbox_.emplace_back(std::move(client.stream), std::move(event));
-  clients_.erase(request_id);
+  const bool last = event.last;
+  post(client, std::move(event));
+  if (last) clients_.erase(request_id);
 }
 
-void StepLoop::end_request(uint64_t request_id, FinishReason reason, const std::string& error) {
+void StepLoop::post(const Client& client, Event event) {
+  event.at_ms = milliseconds_since(client.submitted);
+  outbox_.emplace_back(client.stream, std::move(event));
+}
+
+void StepLoop::end_request(uint64_t request_id, FinishReason reason, const Status& error) {
   for (int choice = 0; clients_.contains(request_id); ++choice) {
     Client& client = clients_.at(request_id);
     if (client.choices[static_cast<size_t>(choice)].ended) continue;
     const auto sequence = scheduler_.remove(request_id + static_cast<uint64_t>(choice));
     if (sequence != nullptr) take_usage(client, *sequence);
     Event event;
-    event.error = error;
+    if (reason == FinishReason::kError) {
+      event.error = error.message();
+      event.error_code = error.code();
+    }
     end_choice(request_id, choice, reason, std::move(event));
   }
 }
 
-void StepLoop::end_all(FinishReason reason, const std::string& error) {
+void StepLoop::end_all(FinishReason reason, const Status& error) {
   while (!clients_.empty()) end_request(clients_.begin()->first, reason, error);
+  documents_.end_all(error);
 }
 
 void StepLoop::send() {
@@ -269,6 +339,7 @@ void StepLoop::send() {
   publish_stats();
   for (auto& [stream, event] : outbox_) stream->push(std::move(event));
   outbox_.clear();
+  documents_.deliver();
 }
 
 void StepLoop::publish_stats() {
@@ -279,9 +350,11 @@ void StepLoop::publish_stats() {
   stats.total_blocks = cache.total_blocks;
   stats.free_blocks = cache.free_blocks;
   stats.cached_blocks = cache.evictable_blocks;
+  stats.pinned_blocks = cache.pinned_blocks;
   stats.document_entries = cache.document_entries;
   stats.referenced_entries = cache.referenced_entries;
   stats.evictions_total = cache.evictions_total;
+  stats.expirations_total = cache.expirations_total;
   stats.preemptions_total = scheduler_.preemptions_total();
   const std::lock_guard lock(stats_mutex_);
   stats_ = stats;

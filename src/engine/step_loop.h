@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "anyslot/result.h"
 #include "engine/answer_text.h"
 #include "engine/command_queue.h"
+#include "engine/document_desk.h"
 #include "engine/engine_parts.h"
 #include "engine/stream_state.h"
 #include "kv/kv_cache.h"
@@ -28,12 +30,17 @@ class StepLoop {
   /// Until the queue is closed; then cancels what is left.
   void run();
 
+  /// What times to live are measured by, in kTicksPerSecond; unset: the steady clock. Engine thread
+  /// only; for tests.
+  void set_clock(std::function<int64_t()> ticks);
+
   /// From any thread: as of the last step.
   Stats stats() const;
 
   /// Engine thread only, through a CallCommand.
   Status check_integrity() const { return scheduler_.check_integrity(); }
   KvCache& cache() { return cache_; }
+  DocumentDesk& documents() { return documents_; }
 
  private:
   struct Choice {
@@ -45,6 +52,7 @@ class StepLoop {
     Clock::time_point submitted;
     std::vector<Choice> choices;
     bool has_first_token = false;
+    bool prompt_counted = false;
     Usage usage;
     std::vector<float> prompt_logits;
     int64_t prompt_logits_end = 0;  // position after the last token whose logits were kept
@@ -56,9 +64,11 @@ class StepLoop {
   void guarded(const Work& work);
   void take_commands(bool wait);
   void handle(SubmitCommand& command);
+  void handle(RegisterCommand& command);
   void handle(CancelCommand& command);
   void handle(CallCommand& command);
   bool plan_step();
+  void handle_ended();
   Status forward();
   void run_step();
   void handle_samples();
@@ -67,10 +77,12 @@ class StepLoop {
   int32_t choose_token(const Sequence& sequence, std::span<const float> logits);
   static void take_usage(Client& client, const Sequence& sequence);
   void count_token(Client& client, const Sequence& sequence);
+  void count_prompt(Client& client);
   void send_token(Client& client, const Sequence& sequence, Event event);
   void end_choice(uint64_t request_id, int choice, FinishReason reason, Event event);
-  void end_request(uint64_t request_id, FinishReason reason, const std::string& error);
-  void end_all(FinishReason reason, const std::string& error);
+  void post(const Client& client, Event event);
+  void end_request(uint64_t request_id, FinishReason reason, const Status& error);
+  void end_all(FinishReason reason, const Status& error);
   void send();
   void publish_stats();
 
@@ -79,6 +91,8 @@ class StepLoop {
   std::shared_ptr<CommandQueue> commands_;
   KvCache cache_;
   Scheduler scheduler_;
+  DocumentDesk documents_;
+  std::function<int64_t()> ticks_;
   Sampler sampler_;
   std::unordered_map<uint64_t, Client> clients_;  // by request id
   StepPlan plan_;

@@ -16,6 +16,7 @@ void StreamState::push(Event event) {
   {
     const std::lock_guard lock(mutex_);
     events_.push_back(std::move(event));
+    if (std::exchange(reader_waits_, false)) on_event_();
   }
   ready_.notify_one();
 }
@@ -31,20 +32,15 @@ void StreamState::decode_text(Event& event) {
   if (event.finish_reason) event.text += text.finish();
 }
 
-Event StreamState::take_event() {
-  if (num_read_ == taken_.size()) {
-    taken_.clear();
-    num_read_ = 0;
-    std::unique_lock lock(mutex_);
-    ready_.wait(lock, [this] { return !events_.empty(); });
-    std::swap(taken_, events_);  // both keep their memory
-  }
-  return std::move(taken_[num_read_++]);
+// With the lock held.
+void StreamState::take_events() {
+  taken_.clear();
+  num_read_ = 0;
+  std::swap(taken_, events_);  // both keep their memory
 }
 
-Event StreamState::next() {
-  if (last_) return *last_;
-  Event event = take_event();
+Event StreamState::read_event() {
+  Event event = std::move(taken_[num_read_++]);
   decode_text(event);
   if (event.last) {
     last_ = event;
@@ -56,7 +52,39 @@ Event StreamState::next() {
   return event;
 }
 
+Event StreamState::next() {
+  if (last_) return *last_;
+  if (!has_taken()) {
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [this] { return !events_.empty(); });
+    take_events();
+  }
+  return read_event();
+}
+
+std::optional<Event> StreamState::try_next() {
+  if (last_) return std::nullopt;
+  if (!has_taken()) {
+    const std::lock_guard lock(mutex_);
+    if (events_.empty()) {
+      reader_waits_ = on_event_ != nullptr;
+      return std::nullopt;
+    }
+    take_events();
+  }
+  return read_event();
+}
+
+void StreamState::on_ready(std::function<void()> ready) {
+  const std::lock_guard lock(mutex_);
+  std::swap(on_event_, ready);  // the old one goes after the lock: it may own the stream
+  const bool has_event = has_taken() || !events_.empty();
+  reader_waits_ = on_event_ != nullptr && !has_event && !last_;
+  if (on_event_ != nullptr && has_event) on_event_();
+}
+
 void StreamState::abandon() {
+  on_ready(nullptr);
   if (!last_) cancel();
 }
 

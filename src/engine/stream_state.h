@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,22 +26,28 @@ struct StreamState {
   /// Engine thread.
   void push(Event event);
 
-  /// Reader's thread.
+  /// Reader's thread; see Stream.
   Event next();
+  std::optional<Event> try_next();
+  void on_ready(std::function<void()> ready);
   void cancel();
-  /// Cancels unless the last event has been read.
+  /// No more calls of on_ready's function; cancels unless the last event has been read.
   void abandon();
 
   const uint64_t id;
   const std::shared_ptr<CommandQueue> commands;
 
  private:
-  Event take_event();
+  bool has_taken() const { return num_read_ < taken_.size(); }
+  void take_events();
+  Event read_event();
   void decode_text(Event& event);
 
   std::mutex mutex_;
   std::condition_variable ready_;
   std::vector<Event> events_;
+  std::function<void()> on_event_;  // called with the lock held, so that it ends with its stream
+  bool reader_waits_ = false;       // for on_event_
 
   std::vector<Event> taken_;       // by the reader
   size_t num_read_ = 0;            // of them

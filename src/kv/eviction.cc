@@ -57,11 +57,12 @@ CacheEntry* EvictionPolicy::evict() {
   return victim->entry_;
 }
 
+bool EvictionPolicy::has_expired() const {
+  return !by_expiry_.empty() && std::get<0>(*by_expiry_.begin()) < tick_;
+}
+
 EvictionHandle* EvictionPolicy::next_victim() {
-  if (!by_expiry_.empty()) {
-    const auto& [expiry, order, handle] = *by_expiry_.begin();
-    if (expiry < tick_) return handle;
-  }
+  if (has_expired()) return std::get<EvictionHandle*>(*by_expiry_.begin());
   for (Queue& queue : levels_) {
     if (queue.end.previous_ != &queue.end) return queue.end.previous_;
   }

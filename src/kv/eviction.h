@@ -81,6 +81,8 @@ class EvictionPolicy {
 
   /// Takes out the entry to evict next; nullptr when none is evictable.
   CacheEntry* evict();
+  /// Whether that entry has expired.
+  bool has_expired() const;
 
   /// Entries whose expiry is below the tick have expired. The unit is the caller's.
   void set_tick(int64_t tick) { tick_ = tick; }

@@ -8,6 +8,7 @@ namespace {
 
 // The first field of every digest says what it is a key of, so that keys of different sorts never
 // meet.
+constexpr std::string_view kOwner = "anyslot owner v1";
 constexpr std::string_view kDocument = "anyslot document v1";
 constexpr std::string_view kTextRoot = "anyslot text root v1";
 constexpr std::string_view kSegment = "anyslot segment v1";
@@ -18,6 +19,8 @@ void add_tokens(DigestBuilder& builder, std::span<const int32_t> token_ids) {
 }
 
 }  // namespace
+
+Digest owner_of(std::string_view salt) { return DigestBuilder().add(kOwner).add(salt).finish(); }
 
 Digest document_key(const KeyDomain& domain, std::string_view encoding, std::string_view salt,
                     std::span<const int32_t> token_ids) {

@@ -16,6 +16,9 @@ struct KeyDomain {
   std::string adapter;  // empty: none
 };
 
+/// Stands for a salt wherever entries remember whose they are.
+Digest owner_of(std::string_view salt);
+
 /// Key of a document encoded alone. `encoding` names how ("turned", "raw"): entries of different
 /// encodings never meet. Covers domain, encoding, salt, token count and token ids.
 Digest document_key(const KeyDomain& domain, std::string_view encoding, std::string_view salt,

@@ -1,6 +1,7 @@
 #include "kv/kv_cache.h"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -35,7 +36,8 @@ int64_t KvCache::evictable_blocks(const CacheEntry& entry) const {
   return policy_.contains(entry.eviction) ? num_blocks_of(entry) : 0;
 }
 
-CacheEntry* KvCache::insert_encoding(const Digest& digest, int64_t num_tokens) {
+CacheEntry* KvCache::insert_encoding(const Digest& digest, int64_t num_tokens,
+                                     const Digest& owner) {
   require(num_tokens > 0, "insert_encoding: a document without tokens");
   require(find(digest) == nullptr, "insert_encoding: the digest is known already");
   const int64_t count = blocks_for(num_tokens);
@@ -43,6 +45,9 @@ CacheEntry* KvCache::insert_encoding(const Digest& digest, int64_t num_tokens) {
   CacheEntry& entry = add_entry(digest, EntryKind::kDocument, num_tokens);
   entry.blocks = pool_.allocate(count);
   entry.waiters = 1;
+  entry.document.owner = owner;
+  entry.document.born = policy_.tick();
+  entry.document.latest_use = ++num_uses_;
   return &entry;
 }
 
@@ -52,6 +57,10 @@ void KvCache::acquire(CacheEntry& entry, bool counts) {
     keep(entry);
   }
   if (counts) policy_.count_use(entry.eviction);
+  if (entry.kind == EntryKind::kDocument) {
+    if (counts && entry.state == EntryState::kReady) ++entry.document.hits;
+    entry.document.latest_use = ++num_uses_;
+  }
   ++(entry.state == EntryState::kReady ? entry.refs : entry.waiters);
 }
 
@@ -60,7 +69,7 @@ bool KvCache::release(CacheEntry& entry) {
   --(entry.state == EntryState::kReady ? entry.refs : entry.waiters);
   if (is_used(entry)) return false;
   --referenced_entries_;
-  if (entry.state == EntryState::kEncoding) {
+  if (entry.state == EntryState::kEncoding || entry.removed) {
     remove_entry(entry);
     return true;
   }
@@ -74,23 +83,22 @@ void KvCache::mark_ready(CacheEntry& entry) {
   entry.refs = std::exchange(entry.waiters, 0);
 }
 
+Status KvCache::check_pins(int64_t more_blocks) const {
+  const int64_t limit = pool_.num_blocks() / 2;
+  if (more_blocks == 0 || pinned_blocks_ + more_blocks <= limit) return {};
+  return resource_exhausted(
+      "pinning takes " + std::to_string(more_blocks) + " blocks, and " +
+      std::to_string(pinned_blocks_) + " are pinned; at most " + std::to_string(limit) + " of " +
+      std::to_string(pool_.num_blocks()) +
+      " (half of the KV cache) can be: unpin other documents or enlarge the KV cache");
+}
+
 Status KvCache::pin(CacheEntry& entry) {
-  if (entry.state != EntryState::kReady) {
-    return failed_precondition(
-        "a document that is being encoded cannot be pinned: pin it when it is ready");
-  }
+  require(!entry.removed, "pin: the entry was removed");
   if (entry.pins == 0) {
-    const int64_t wanted = num_blocks_of(entry);
-    const int64_t limit = pool_.num_blocks() / 2;
-    if (pinned_blocks_ + wanted > limit) {
-      return resource_exhausted(
-          "pinning this document takes " + std::to_string(wanted) + " blocks, and " +
-          std::to_string(pinned_blocks_) + " are pinned; at most " + std::to_string(limit) +
-          " of " + std::to_string(pool_.num_blocks()) +
-          " (half of the KV cache) can be: unpin others or enlarge the KV cache");
-    }
+    if (Status status = check_pins(num_blocks_of(entry)); !status.ok()) return status;
     keep(entry);
-    pinned_blocks_ += wanted;
+    pinned_blocks_ += num_blocks_of(entry);
   }
   ++entry.pins;
   return {};
@@ -103,11 +111,71 @@ void KvCache::unpin(CacheEntry& entry) {
   make_evictable_if_unused(entry);
 }
 
-void KvCache::set_tick(int64_t tick) { policy_.set_tick(tick); }
+void KvCache::set_tick(int64_t tick) {
+  policy_.set_tick(tick);
+  while (policy_.has_expired()) {
+    remove_entry(*policy_.evict());
+    ++expirations_total_;
+  }
+}
 
-void KvCache::set_expiry(CacheEntry& entry, int64_t expiry) {
-  entry.expiry = expiry;
-  if (policy_.contains(entry.eviction)) policy_.set_expiry(entry.eviction, expiry);
+void KvCache::set_time_to_live(CacheEntry& entry, int64_t ticks) {
+  entry.time_to_live = ticks;
+  if (!policy_.contains(entry.eviction)) return;
+  entry.expiry = expiry_from_now(entry);
+  policy_.set_expiry(entry.eviction, entry.expiry);
+}
+
+int64_t KvCache::expiry_from_now(const CacheEntry& entry) const {
+  return entry.time_to_live == 0 ? 0 : policy_.tick() + entry.time_to_live;
+}
+
+void KvCache::list_document(CacheEntry& entry, std::string_view id) {
+  entry.document.listed = true;
+  if (!id.empty()) entry.document.id = id;
+}
+
+DocumentInfo KvCache::describe(const CacheEntry& entry) const {
+  DocumentInfo info;
+  info.digest = entry.digest;
+  info.id = entry.document.id;
+  info.num_tokens = entry.num_tokens;
+  info.num_blocks = num_blocks_of(entry);
+  info.hits = entry.document.hits;
+  info.age = policy_.tick() - entry.document.born;
+  info.encoding = entry.state == EntryState::kEncoding;
+  info.pinned = entry.pins > 0;
+  info.latest_use = entry.document.latest_use;
+  if (entry.time_to_live > 0) {
+    const bool runs = policy_.contains(entry.eviction);
+    info.time_left = runs ? entry.expiry - policy_.tick() : entry.time_to_live;
+  }
+  return info;
+}
+
+std::vector<DocumentInfo> KvCache::documents(const Digest& owner) const {
+  std::vector<DocumentInfo> result;
+  for (const CacheEntry* entry : documents_) {
+    const bool shown = entry->document.listed && !entry->removed && entry->document.owner == owner;
+    if (shown) result.push_back(describe(*entry));
+  }
+  std::ranges::sort(result, std::ranges::greater(), &DocumentInfo::latest_use);
+  return result;
+}
+
+void KvCache::remove(CacheEntry& entry) {
+  require(entry.pins == 0 && !entry.removed, "remove: the entry is pinned or was removed");
+  if (!is_used(entry)) {
+    keep(entry);
+    remove_entry(entry);
+    return;
+  }
+  // It lives on under a key that nobody asks for.
+  auto node = entries_.extract(Digest(entry.digest));
+  entry.digest = DigestBuilder().add("anyslot removed v1").add(++num_removed_).finish();
+  entry.removed = true;
+  node.key() = entry.digest;
+  entries_.insert(std::move(node));
 }
 
 std::optional<std::vector<BlockId>> KvCache::allocate_private(int64_t count) {
@@ -166,10 +234,11 @@ KvCacheStats KvCache::stats() const {
           .evictable_blocks = policy_.evictable_blocks(),
           .private_blocks = private_blocks_,
           .pinned_blocks = pinned_blocks_,
-          .document_entries = document_entries_,
-          .text_entries = text_entries_,
+          .document_entries = static_cast<int64_t>(documents_.size()),
+          .text_entries = static_cast<int64_t>(entries_.size() - documents_.size()),
           .referenced_entries = referenced_entries_,
-          .evictions_total = evictions_total_};
+          .evictions_total = evictions_total_,
+          .expirations_total = expirations_total_};
 }
 
 bool KvCache::make_room(int64_t count) {
@@ -189,28 +258,25 @@ CacheEntry& KvCache::add_entry(const Digest& digest, EntryKind kind, int64_t num
   entry.kind = kind;
   entry.num_tokens = num_tokens;
   entries_.emplace(digest, std::move(owned));
-  ++num_entries(kind);
+  if (kind == EntryKind::kDocument) documents_.insert(&entry);
   ++referenced_entries_;
   return entry;
 }
 
 void KvCache::remove_entry(CacheEntry& entry) {
   pool_.free(entry.blocks);
-  --num_entries(entry.kind);
+  if (entry.pins > 0) pinned_blocks_ -= num_blocks_of(entry);
+  documents_.erase(&entry);
   entries_.erase(Digest(entry.digest));  // a copy: the key must outlive the entry
 }
 
 void KvCache::make_evictable_if_unused(CacheEntry& entry) {
   if (is_used(entry) || entry.pins > 0) return;
+  entry.expiry = expiry_from_now(entry);
   policy_.insert(entry.eviction, &entry, num_blocks_of(entry), entry.expiry);
 }
 
 void KvCache::keep(CacheEntry& entry) {
   if (policy_.contains(entry.eviction)) policy_.remove(entry.eviction);
 }
-
-int64_t& KvCache::num_entries(EntryKind kind) {
-  return kind == EntryKind::kDocument ? document_entries_ : text_entries_;
-}
-
 }  // namespace anyslot

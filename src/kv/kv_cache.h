@@ -4,7 +4,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "anyslot/status.h"
@@ -22,6 +25,16 @@ enum class EntryKind : uint8_t {
 
 enum class EntryState : uint8_t { kEncoding, kReady };
 
+/// What is known of a document beside its KV.
+struct DocumentRecord {
+  Digest owner;            // see owner_of
+  std::string id;          // as a request named it last; empty: none did
+  bool listed = false;     // a request or a user gave it as a document; else it is a preamble
+  int64_t hits = 0;        // counted uses that found it ready
+  int64_t born = 0;        // tick
+  int64_t latest_use = 0;  // ascends with every use of any document
+};
+
 /// KV that requests share. Owned by KvCache, which alone changes it; its address is stable until it
 /// is evicted or dropped.
 struct CacheEntry {
@@ -30,11 +43,28 @@ struct CacheEntry {
   EntryState state = EntryState::kEncoding;
   std::vector<BlockId> blocks;
   int64_t num_tokens = 0;
-  int refs = 0;     // uses of a ready entry (a request that names it twice counts twice)
-  int waiters = 0;  // uses that wait for an encoding entry
-  int pins = 0;
-  int64_t expiry = 0;       // tick after which it is evicted first; 0: never. See set_expiry
-  EvictionHandle eviction;  // where the eviction policy keeps it
+  int refs = 0;              // uses of a ready entry (a request that names it twice counts twice)
+  int waiters = 0;           // uses that wait for an encoding entry
+  int pins = 0;              // of an encoding entry they go with it when it is dropped
+  int64_t time_to_live = 0;  // ticks from the end of its latest use, or pin; 0: without limit
+  int64_t expiry = 0;        // while it is evictable: the last tick at which it serves; 0: none
+  bool removed = false;      // never found again; it goes with its last use
+  DocumentRecord document;   // of a document
+  EvictionHandle eviction;   // where the eviction policy keeps it
+};
+
+/// A document of the cache, as its owner may see it.
+struct DocumentInfo {
+  Digest digest;
+  std::string id;
+  int64_t num_tokens = 0;
+  int64_t num_blocks = 0;
+  int64_t hits = 0;
+  int64_t age = 0;  // ticks
+  bool encoding = false;
+  bool pinned = false;
+  std::optional<int64_t> time_left;  // ticks until it expires, if nobody uses it
+  int64_t latest_use = 0;            // see DocumentRecord
 };
 
 /// Counters; those named total never fall.
@@ -47,7 +77,8 @@ struct KvCacheStats {
   int64_t document_entries = 0;
   int64_t text_entries = 0;
   int64_t referenced_entries = 0;  // with refs or waiters
-  int64_t evictions_total = 0;     // entries
+  int64_t evictions_total = 0;     // entries that went for room
+  int64_t expirations_total = 0;   // entries whose time to live ended
 };
 
 /// The block pool and everything cached in it: documents and text blocks under one eviction policy.
@@ -73,29 +104,42 @@ class KvCache {
 
   /// A new entry in state kEncoding with one waiter, or nullptr when too few blocks are available
   /// (nothing is evicted then). The digest must be absent; num_tokens > 0.
-  CacheEntry* insert_encoding(const Digest& digest, int64_t num_tokens);
+  CacheEntry* insert_encoding(const Digest& digest, int64_t num_tokens, const Digest& owner = {});
   /// One more use: a ref of a ready entry, a waiter of an encoding one. The eviction policy counts
   /// it if `counts`: a request that comes again after preemption, or names a document twice, is one
   /// use.
   void acquire(CacheEntry& entry, bool counts = true);
-  /// Ends a use. An encoding entry is dropped with its last waiter, its blocks freed; a ready one
-  /// becomes evictable with its last ref. The pointer is dead after a drop; returns true then. Text
-  /// blocks of a chain are released from its end, so that the end is evicted first.
+  /// Ends a use. An encoding entry is dropped with its last waiter, its blocks freed, and a removed
+  /// one with its last use; a ready one becomes evictable with its last ref. The pointer is dead
+  /// after a drop; returns true then. Text blocks of a chain are released from its end, so that the
+  /// end is evicted first.
   bool release(CacheEntry& entry);
   /// Encoding is done: waiters become refs.
   void mark_ready(CacheEntry& entry);
 
-  /// Spares a ready entry from eviction until unpin, which must follow as often. Fails with
-  /// kFailedPrecondition while it is encoding (it may still be dropped), with kResourceExhausted
-  /// when more than half of the pool would be pinned.
+  /// Spares an entry from eviction until unpin, which must follow as often. Fails as check_pins
+  /// does.
   Status pin(CacheEntry& entry);
   void unpin(CacheEntry& entry);
+  /// Whether `more_blocks` that are not pinned could be; kResourceExhausted when more than half of
+  /// the pool would be.
+  Status check_pins(int64_t more_blocks) const;
 
-  /// Entries expire when the tick exceeds their expiry; the unit is the caller's. Expired entries
-  /// are evicted first, but serve until then.
+  /// The time that times to live are measured in; it never goes back, and the unit is the caller's.
+  /// Entries that have expired then are gone.
   void set_tick(int64_t tick);
-  /// `expiry`: a tick, or 0 for never.
-  void set_expiry(CacheEntry& entry, int64_t expiry);
+  /// `ticks` > 0, or 0 for no limit. An entry that is used or pinned does not expire; its time runs
+  /// from the end of that.
+  void set_time_to_live(CacheEntry& entry, int64_t ticks);
+
+  /// Has the entry listed for its owner, under `id` unless that is empty.
+  void list_document(CacheEntry& entry, std::string_view id);
+  DocumentInfo describe(const CacheEntry& entry) const;
+  /// The listed documents of one owner, the latest used first.
+  std::vector<DocumentInfo> documents(const Digest& owner) const;
+  /// Makes an entry unknown: the next request for it encodes it anew. Its blocks are free at once,
+  /// or when those who use it now are done. It must not be pinned.
+  void remove(CacheEntry& entry);
 
   /// `count` private blocks, evicting as needed; nullopt when too few are available (nothing is
   /// evicted then).
@@ -125,7 +169,7 @@ class KvCache {
   void remove_entry(CacheEntry& entry);
   void make_evictable_if_unused(CacheEntry& entry);
   void keep(CacheEntry& entry);
-  int64_t& num_entries(EntryKind kind);
+  int64_t expiry_from_now(const CacheEntry& entry) const;
   Status check_entry(const CacheEntry& entry) const;
   Status check_blocks(std::span<const BlockId> private_blocks) const;
   Status check_counters() const;
@@ -136,10 +180,12 @@ class KvCache {
   std::vector<bool> is_private_;  // [num_blocks]
   int64_t private_blocks_ = 0;
   int64_t pinned_blocks_ = 0;
-  int64_t document_entries_ = 0;
-  int64_t text_entries_ = 0;
+  std::unordered_set<const CacheEntry*> documents_;  // those of entries_
   int64_t referenced_entries_ = 0;
   int64_t evictions_total_ = 0;
+  int64_t expirations_total_ = 0;
+  int64_t num_uses_ = 0;     // of documents
+  int64_t num_removed_ = 0;  // by remove()
 };
 
 }  // namespace anyslot

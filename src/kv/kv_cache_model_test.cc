@@ -23,6 +23,8 @@ struct ModelEntry {
   int refs = 0;
   int waiters = 0;
   int pins = 0;
+  int64_t time_to_live = 0;
+  int64_t unused_since = 0;  // tick
 
   int64_t num_blocks() const { return (num_tokens + kBlockSize - 1) / kBlockSize; }
   bool used() const { return refs > 0 || waiters > 0; }
@@ -35,7 +37,7 @@ class RandomCalls {
       : random_(seed), num_blocks_(num_blocks), cache_(num_blocks) {}
 
   void step() {
-    if (pick(20) == 0) cache_.set_tick(++tick_);
+    if (pick(20) == 0) advance();
     const int action = pick(100);
     if (action < 20) {
       insert();
@@ -53,6 +55,21 @@ class RandomCalls {
 
  private:
   using Entries = std::map<int, ModelEntry>;
+
+  void advance() {
+    cache_.set_tick(++tick_);
+    expirations_ += static_cast<int64_t>(std::erase_if(entries_, [this](const auto& named) {
+      const ModelEntry& entry = named.second;
+      return entry.evictable() && entry.time_to_live > 0 &&
+             tick_ > entry.unused_since + entry.time_to_live;
+    }));
+  }
+
+  void set_time_to_live(ModelEntry& model, CacheEntry& entry) {
+    model.time_to_live = pick(2) == 0 ? 0 : 1 + pick(9);
+    model.unused_since = tick_;
+    cache_.set_time_to_live(entry, model.time_to_live);
+  }
 
   int pick(int64_t below) { return static_cast<int>(random_() % static_cast<uint64_t>(below)); }
 
@@ -103,7 +120,7 @@ class RandomCalls {
     if (!fits) return;
     take_over_evictions(entry.num_blocks());
     entries_[name] = entry;
-    if (pick(3) == 0) cache_.set_expiry(*inserted, tick_ + pick(5));
+    if (pick(3) == 0) set_time_to_live(entries_[name], *inserted);
   }
 
   void adopt() {
@@ -146,6 +163,7 @@ class RandomCalls {
     } else if (action < 85 && model.used()) {
       --(model.ready ? model.refs : model.waiters);
       const bool dropped = !model.ready && model.waiters == 0;
+      model.unused_since = tick_;
       ASSERT_EQ(cache_.release(entry), dropped);
       if (dropped) entries_.erase(chosen);
     } else if (action < 90 && !model.ready) {
@@ -157,15 +175,19 @@ class RandomCalls {
     } else if (action < 98 && model.pins > 0) {
       cache_.unpin(entry);
       --model.pins;
-    } else {
-      cache_.set_expiry(entry, pick(2) == 0 ? 0 : tick_ + pick(10));
+      model.unused_since = tick_;
+    } else if (pick(4) > 0) {
+      set_time_to_live(model, entry);
+    } else if (!model.used() && model.pins == 0) {
+      cache_.remove(entry);
+      entries_.erase(chosen);
     }
   }
 
   void pin(ModelEntry& model, CacheEntry& entry) {
     int64_t pinned = model.pins > 0 ? 0 : model.num_blocks();
     for (const auto& [name, other] : entries_) pinned += other.pins > 0 ? other.num_blocks() : 0;
-    const bool allowed = model.ready && (model.pins > 0 || 2 * pinned <= num_blocks_);
+    const bool allowed = model.pins > 0 || 2 * pinned <= num_blocks_;
     ASSERT_EQ(cache_.pin(entry).ok(), allowed);
     if (allowed) ++model.pins;
   }
@@ -198,6 +220,7 @@ class RandomCalls {
     ASSERT_EQ(stats.text_entries, texts);
     ASSERT_EQ(stats.referenced_entries, used);
     ASSERT_EQ(stats.evictions_total, evictions_);
+    ASSERT_EQ(stats.expirations_total, expirations_);
   }
 
   std::mt19937 random_;
@@ -206,6 +229,7 @@ class RandomCalls {
   Entries entries_;
   std::vector<BlockId> private_;
   int64_t evictions_ = 0;
+  int64_t expirations_ = 0;
   int64_t tick_ = 0;
 };
 

@@ -44,8 +44,15 @@ Status KvCache::check_entry(const CacheEntry& entry) const {
     return wrong_entry(entry, "has a negative count");
   }
   const bool encoding = entry.state == EntryState::kEncoding;
-  if (encoding && (entry.waiters == 0 || entry.refs > 0 || entry.pins > 0)) {
-    return wrong_entry(entry, "is encoding without a waiter, or with refs or pins");
+  if (encoding && (entry.waiters == 0 || entry.refs > 0)) {
+    return wrong_entry(entry, "is encoding without a waiter, or with refs");
+  }
+  const bool used = entry.refs > 0 || entry.waiters > 0;
+  if (entry.removed && (!used || entry.pins > 0)) {
+    return wrong_entry(entry, "was removed but is pinned, or kept though nobody uses it");
+  }
+  if (documents_.contains(&entry) != (entry.kind == EntryKind::kDocument)) {
+    return wrong_entry(entry, "is a document that is not listed, or listed but no document");
   }
   if (!encoding && entry.waiters > 0) return wrong_entry(entry, "is ready but has waiters");
   const bool evictable = !encoding && entry.refs == 0 && entry.pins == 0;
@@ -103,18 +110,17 @@ Status KvCache::check_blocks(std::span<const BlockId> private_blocks) const {
 }
 
 Status KvCache::check_counters() const {
-  int64_t documents = 0, texts = 0, referenced = 0, evictable = 0, pinned = 0;
+  int64_t documents = 0, referenced = 0, evictable = 0, pinned = 0;
   for (const auto& [digest, entry] : entries_) {
     const int64_t num_blocks = static_cast<int64_t>(entry->blocks.size());
-    ++(entry->kind == EntryKind::kDocument ? documents : texts);
+    if (entry->kind == EntryKind::kDocument) ++documents;
     if (entry->refs > 0 || entry->waiters > 0) ++referenced;
     if (entry->pins > 0) pinned += num_blocks;
     evictable += evictable_blocks(*entry);
   }
-  if (documents != document_entries_) {
-    return wrong_count("document entries", document_entries_, documents);
+  if (documents != static_cast<int64_t>(documents_.size())) {
+    return wrong_count("document entries", static_cast<int64_t>(documents_.size()), documents);
   }
-  if (texts != text_entries_) return wrong_count("text entries", text_entries_, texts);
   if (referenced != referenced_entries_) {
     return wrong_count("referenced entries", referenced_entries_, referenced);
   }

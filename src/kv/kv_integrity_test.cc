@@ -21,8 +21,7 @@ struct KvCacheTestAccess {
   static std::vector<BlockId>& free_list(KvCache& cache) { return cache.pool_.free_; }
   static int64_t& private_blocks(KvCache& cache) { return cache.private_blocks_; }
   static int64_t& pinned_blocks(KvCache& cache) { return cache.pinned_blocks_; }
-  static int64_t& document_entries(KvCache& cache) { return cache.document_entries_; }
-  static int64_t& text_entries(KvCache& cache) { return cache.text_entries_; }
+  static auto& documents(KvCache& cache) { return cache.documents_; }
   static int64_t& referenced_entries(KvCache& cache) { return cache.referenced_entries_; }
   static int64_t& protected_blocks(KvCache& cache) { return cache.policy_.protected_blocks_; }
   static int64_t& level_blocks(KvCache& cache, int level) {
@@ -58,7 +57,7 @@ struct Books {
     cache.acquire(*cache.find(key(1)));
     cache.acquire(used());
     cache.release(used());  // now protected
-    cache.set_expiry(*cache.find(key(4)), 5);
+    cache.set_time_to_live(*cache.find(key(4)), 5);
     (void)cache.pin(*cache.find(key(3)));
     document(5, 2);
     owned = *cache.allocate_private(4);
@@ -113,8 +112,14 @@ INSTANTIATE_TEST_SUITE_P(
         Corruption{"is a text block that is not full", [](Books& b) { b.text().num_tokens = 15; }},
         Corruption{"has a negative count", [](Books& b) { b.used().refs = -1; }},
         Corruption{"is encoding without a waiter", [](Books& b) { b.encoding().waiters = 0; }},
-        Corruption{"or with refs or pins", [](Books& b) { b.encoding().refs = 1; }},
-        Corruption{"or with refs or pins", [](Books& b) { b.encoding().pins = 1; }},
+        Corruption{"or with refs", [](Books& b) { b.encoding().refs = 1; }},
+        Corruption{"was removed but is pinned, or kept", [](Books& b) { b.used().removed = true; }},
+        Corruption{"was removed but is pinned, or kept",
+                   [](Books& b) { b.pinned().removed = true; }},
+        Corruption{"is a document that is not listed",
+                   [](Books& b) { Access::documents(b.cache).erase(&b.used()); }},
+        Corruption{"or listed but no document",
+                   [](Books& b) { Access::documents(b.cache).insert(&b.text()); }},
         Corruption{"is ready but has waiters", [](Books& b) { b.referenced().waiters = 1; }},
         Corruption{"is unused but cannot be evicted", [](Books& b) { b.referenced().refs = 0; }},
         Corruption{"is unused but cannot be evicted", [](Books& b) { b.pinned().pins = 0; }},
@@ -156,9 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Counters, CheckIntegrity,
     ::testing::Values(Corruption{"document entries: 6 counted, 5 found",
-                                 [](Books& b) { ++Access::document_entries(b.cache); }},
-                      Corruption{"text entries: 0 counted, 1 found",
-                                 [](Books& b) { --Access::text_entries(b.cache); }},
+                                 [](Books& b) { Access::documents(b.cache).insert(nullptr); }},
                       Corruption{"referenced entries: 4 counted, 3 found",
                                  [](Books& b) { ++Access::referenced_entries(b.cache); }},
                       Corruption{"pinned blocks: 3 counted, 2 found",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct TokenSegment {
   std::vector<int32_t> token_ids;
   std::string id;
   int document_index = -1;  // among the documents that the caller gave; -1: text, or the preamble
+  bool pin = false;         // of documents, as in Segment; so is the next
+  std::optional<int64_t> ttl_seconds = std::nullopt;
 };
 
 /// Brings segments into the form that the scheduler expects: adjacent text is one segment, empty

@@ -88,7 +88,7 @@ void insert_missing(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
       cache.acquire(*span.entry, /*counts=*/false);
       continue;
     }
-    span.entry = cache.insert_encoding(span.key, span.num_tokens());
+    span.entry = cache.insert_encoding(span.key, span.num_tokens(), sequence.owner);
     if (span.entry == nullptr)
       throw std::logic_error("admission counted too few blocks for a document");
     const std::span<const int32_t> tokens = span_tokens(sequence, span);
@@ -136,7 +136,7 @@ void report_documents_in_place(Sequence& sequence) {
   const int64_t cached = sequence.spans.front().num_computed;
   sequence.usage.cached_tokens = cached;
   for (size_t i = 0; i < sequence.documents.size(); ++i) {
-    const DocumentRange& range = sequence.documents[i];
+    const GivenDocument& range = sequence.documents[i];
     DocumentUsage& usage = sequence.usage.documents[i];
     usage.cached_tokens = std::clamp<int64_t>(cached - range.begin, 0, usage.tokens);
     usage.source =
@@ -147,7 +147,7 @@ void report_documents_in_place(Sequence& sequence) {
 void report_usage(Sequence& sequence) {
   sequence.usage.prompt_tokens = sequence.num_prompt_tokens;
   for (size_t i = 0; i < sequence.documents.size(); ++i) {
-    const DocumentRange& range = sequence.documents[i];
+    const GivenDocument& range = sequence.documents[i];
     sequence.usage.documents.push_back(
         {static_cast<int>(i), range.id, range.end - range.begin, 0, DocumentSource::kComputed});
   }
@@ -158,16 +158,75 @@ void report_usage(Sequence& sequence) {
   }
 }
 
+/// Calls `visit` with each span that is one of the given documents, and that document.
+template <typename Visit>
+void for_given_documents(Sequence& sequence, const Visit& visit) {
+  size_t next = 0;
+  for (SequenceSpan& span : sequence.spans) {
+    if (next == sequence.documents.size()) return;
+    if (span.is_document() && span.begin == sequence.documents[next].begin)
+      visit(span, sequence.documents[next++]);
+  }
+}
+
+Status check_pins(Sequence& sequence, KvCache& cache) {
+  int64_t more_blocks = 0;
+  std::unordered_set<Digest, DigestHash> seen;
+  for_given_documents(sequence, [&](const SequenceSpan& span, const GivenDocument& document) {
+    if (!document.pin || document.pin_done || !seen.insert(span.key).second) return;
+    const CacheEntry* entry = cache.find(span.key);
+    if (entry == nullptr || entry->pins == 0) more_blocks += blocks_for(span.num_tokens());
+  });
+  return cache.check_pins(more_blocks);
+}
+
+void tell_wishes(Sequence& sequence, KvCache& cache) {
+  for_given_documents(sequence, [&](SequenceSpan& span, GivenDocument& document) {
+    cache.list_document(*span.entry, document.id);
+    if (document.time_to_live) cache.set_time_to_live(*span.entry, *document.time_to_live);
+    if (!document.pin || std::exchange(document.pin_done, true) || span.entry->pins > 0) return;
+    if (!cache.pin(*span.entry).ok()) throw std::logic_error("admission counted too few pins");
+  });
+}
+
+// The pin of an entry that is not ready goes when that is dropped. Choice 0 pins for all choices.
+void recall_pins(Sequence& sequence) {
+  if (sequence.choice > 0) return;
+  for_given_documents(sequence, [](const SequenceSpan& span, GivenDocument& document) {
+    if (span.entry != nullptr && span.entry->state == EntryState::kEncoding)
+      document.pin_done = false;
+  });
+}
+
 }  // namespace
 
-bool admit(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
+Expected<bool> admit(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
+  if (Status status = check_pins(sequence, cache); !status.ok()) return status;
   if (count_needed_blocks(sequence, cache) > cache.available_blocks()) return false;
   acquire_cached(sequence, cache);
   if (!sequence.usage_known) report_usage(sequence);
   sequence.usage_known = true;
   insert_missing(sequence, cache, jobs);
   allocate_private(sequence, cache);
+  tell_wishes(sequence, cache);
   return true;
+}
+
+Status check_fits_beside_pins(const Sequence& sequence, KvCache& cache) {
+  int64_t needed = max_blocks(sequence, sequence.sampling.max_tokens - sequence.num_generated());
+  std::unordered_set<Digest, DigestHash> seen;
+  for (const SequenceSpan& span : sequence.spans) {
+    if (!span.is_document() || !seen.insert(span.key).second) continue;
+    const CacheEntry* entry = cache.find(span.key);
+    if (entry != nullptr && entry->pins > 0) needed -= blocks_for(span.num_tokens());
+  }
+  const KvCacheStats stats = cache.stats();
+  const int64_t given = stats.total_blocks - stats.pinned_blocks;
+  if (needed <= given) return {};
+  return resource_exhausted("the request needs " + std::to_string(needed) +
+                            " KV blocks, but pinned documents leave " + std::to_string(given) +
+                            " of " + std::to_string(stats.total_blocks) +
+                            "; unpin some, raise --kv-cache or shorten the request");
 }
 
 void release_entry(CacheEntry*& entry, KvCache& cache, EncodeJobs& jobs) {
@@ -178,6 +237,7 @@ void release_entry(CacheEntry*& entry, KvCache& cache, EncodeJobs& jobs) {
 }
 
 void release(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
+  recall_pins(sequence);
   for (SequenceSpan& span : sequence.spans) {
     release_entry(span.entry, cache, jobs);
     cache.free_private(std::span(span.blocks).subspan(span.text_entries.size()));

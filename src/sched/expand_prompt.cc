@@ -60,6 +60,12 @@ void add_spans(Sequence& sequence, const std::vector<TokenSegment>& segments,
   }
 }
 
+GivenDocument given_document(const TokenSegment& segment, int64_t begin, int64_t end) {
+  GivenDocument document{segment.id, begin, end, segment.pin, std::nullopt, false};
+  if (segment.ttl_seconds) document.time_to_live = *segment.ttl_seconds * kTicksPerSecond;
+  return document;
+}
+
 }  // namespace
 
 std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segments,
@@ -75,9 +81,10 @@ std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segment
     const auto end = static_cast<int64_t>(sequence->tokens.size());
     if (segment.kind == SegmentKind::kText) sequence->text_ranges.push_back({begin, end});
     if (segment.document_index >= 0) {
-      sequence->documents.push_back({segment.id, begin, end});
+      sequence->documents.push_back(given_document(segment, begin, end));
     }
   }
+  sequence->owner = owner_of(salt);
   sequence->num_prompt_tokens = static_cast<int64_t>(sequence->tokens.size());
   if (traits.documents_alone && has_documents) {
     add_spans(*sequence, segments, traits, domain, salt);
@@ -88,6 +95,17 @@ std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segment
   return sequence;
 }
 
+std::unique_ptr<Sequence> expand_document(const TokenSegment& document, const MethodTraits& traits,
+                                          const KeyDomain& domain, const std::string& salt) {
+  MethodTraits shared = traits;  // what requests make of it is theirs
+  shared.turned_copies = false;
+  shared.recompute_first_block = false;
+  std::unique_ptr<Sequence> sequence = expand_prompt({document}, shared, domain, salt);
+  sequence->has_answer = false;
+  sequence->usage_known = true;
+  return sequence;
+}
+
 std::vector<std::unique_ptr<Sequence>> further_choices(const Sequence& first, int n) {
   std::vector<std::unique_ptr<Sequence>> choices;
   for (int choice = 1; choice < n; ++choice) {
@@ -95,6 +113,7 @@ std::vector<std::unique_ptr<Sequence>> further_choices(const Sequence& first, in
     sequence->choice = choice;
     sequence->prompt_logits = false;
     sequence->usage_known = true;
+    for (GivenDocument& document : sequence->documents) document.pin_done = true;
     choices.push_back(std::move(sequence));
   }
   return choices;

@@ -28,12 +28,36 @@ bool Scheduler::waits_for_prompt(const Sequence& sequence) const {
          });
 }
 
+// What does not fit although nothing runs will not fit later either, unless documents are unpinned.
+Expected<bool> Scheduler::try_admission(Sequence& sequence) {
+  Expected<bool> admitted = admit(sequence, cache_, jobs_);
+  if (!admitted.ok() || *admitted || !running_.empty()) return admitted;
+  if (Status status = check_fits_beside_pins(sequence, cache_); !status.ok()) return status;
+  return false;
+}
+
+// Choices of one request stand side by side.
+void Scheduler::refuse(SequenceList::iterator first, Status status) {
+  const uint64_t request_id = (*first)->request_id;
+  ended_.push_back({std::move(*first), std::move(status), {}});
+  auto next = waiting_.erase(first);
+  while (next != waiting_.end() && (*next)->request_id == request_id) next = waiting_.erase(next);
+}
+
 void Scheduler::admit_waiting() {
   for (auto next = waiting_.begin();
        next != waiting_.end() && num_running() < config_.max_running_requests;) {
     const auto candidate = next++;
     if (waits_for_prompt(**candidate)) continue;
-    if (!admit(**candidate, cache_, jobs_)) return;
+    const bool is_new = !(*candidate)->usage_known;
+    const Expected<bool> admitted = try_admission(**candidate);
+    if (!admitted.ok()) {
+      while (next != waiting_.end() && (*next)->request_id == (*candidate)->request_id) ++next;
+      refuse(candidate, admitted.status());
+      continue;
+    }
+    if (!*admitted) return;
+    if (is_new) newly_admitted_.push_back(candidate->get());
     const uint64_t id = (*candidate)->id;
     const auto place = std::find_if(running_.begin(), running_.end(),
                                     [id](const auto& sequence) { return sequence->id > id; });
@@ -77,7 +101,10 @@ void Scheduler::grow_decoding() {
 
 bool Scheduler::plan_step(StepPlan& plan) {
   grow_decoding();
-  admit_waiting();
+  newly_admitted_.clear();
+  do {
+    admit_waiting();
+  } while (end_ready_documents());  // which makes room
   builder_.begin(plan);
   for (const auto& sequence : running_) {
     if (sequence->is_decoding() && builder_.budget() > 0) builder_.add_decode(*sequence);
@@ -136,6 +163,21 @@ void Scheduler::commit_sequence(Sequence& sequence) {
 void Scheduler::commit_step() {
   commit_jobs();
   for (const auto& sequence : running_) commit_sequence(*sequence);
+  end_ready_documents();
+}
+
+// Whether there were any.
+bool Scheduler::end_ready_documents() {
+  const size_t num_ended = ended_.size();
+  for (auto next = running_.begin(); next != running_.end();) {
+    const auto candidate = next++;
+    if ((*candidate)->has_answer || !(*candidate)->last_span().is_complete()) continue;
+    const DocumentInfo document = cache_.describe(*(*candidate)->last_span().entry);
+    release(**candidate, cache_, jobs_);
+    ended_.push_back({std::move(*candidate), {}, document});
+    running_.erase(candidate);
+  }
+  return ended_.size() > num_ended;
 }
 
 void Scheduler::append_token(Sequence& sequence, int32_t token_id) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "kv/kv_cache.h"
@@ -17,6 +18,14 @@ struct SchedulerConfig {
   int max_running_requests = 64;
   int max_batch_tokens = 2048;
   bool ignore_placement_angles = false;  // see EngineConfig
+};
+
+/// What a sequence that the scheduler itself took out came to.
+struct EndedSequence {
+  std::unique_ptr<Sequence> sequence;
+  /// Of a document to be encoded ahead: ok when it is ready. Else why it cannot be served.
+  Status status;
+  DocumentInfo document;  // the one that is ready
 };
 
 /// Continuous batching over one KvCache. Deterministic; knows no device. One thread owns it.
@@ -34,6 +43,12 @@ class Scheduler {
   /// Plans the next step; false when there is nothing to run. The plan refers to the scheduler's
   /// own memory and is valid until commit_step.
   bool plan_step(StepPlan& plan);
+  /// What the latest plan_step admitted for the first time. Valid until they are removed.
+  const std::vector<Sequence*>& newly_admitted() const { return newly_admitted_; }
+  /// What ended since the last call, in plan_step or commit_step: documents that are ready, and
+  /// choices that were refused because documents are pinned, or must be and cannot. With a refused
+  /// one go the waiting choices of the same request; none of them runs.
+  std::vector<EndedSequence> take_ended() { return std::exchange(ended_, {}); }
   /// The sampled rows of the planned step, in plan order.
   const std::vector<SampleTarget>& sample_targets() const { return builder_.sample_targets(); }
   /// The planned step has run: its tokens have their KV.
@@ -58,6 +73,9 @@ class Scheduler {
 
   bool waits_for_prompt(const Sequence& sequence) const;
   void admit_waiting();
+  Expected<bool> try_admission(Sequence& sequence);
+  void refuse(SequenceList::iterator first, Status status);
+  bool end_ready_documents();
   void grow_decoding();
   bool grow(Sequence& sequence);
   void preempt(SequenceList::iterator victim);
@@ -71,6 +89,8 @@ class Scheduler {
   EncodeJobs jobs_;
   SequenceList waiting_;
   SequenceList running_;
+  std::vector<Sequence*> newly_admitted_;
+  std::vector<EndedSequence> ended_;
   int64_t preemptions_total_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@
 #include "sched/method_traits.h"
 
 namespace anyslot {
+
+/// The scheduler's clients give the cache its ticks in this unit.
+inline constexpr int64_t kTicksPerSecond = 1000;
 
 enum class SpanRole : uint8_t {
   kText,            // private blocks and indexed text blocks
@@ -68,14 +72,19 @@ struct TokenRange {
   bool contains(int64_t position) const { return begin <= position && position < end; }
 };
 
-/// Where a document of the request stands in its prompt; for the usage report.
-struct DocumentRange {
+/// A document that the request gave: where it stands in the prompt, for the usage report, and how
+/// the cache is to keep it.
+struct GivenDocument {
   std::string id;
   int64_t begin = 0;
   int64_t end = 0;
+  bool pin = false;
+  std::optional<int64_t> time_to_live;  // in ticks of the cache; 0: none
+  bool pin_done = false;
 };
 
-/// One choice of a request in the scheduler.
+/// One choice of a request in the scheduler; or a document that is encoded ahead of its use: that
+/// has no text, and ends when the document is ready.
 struct Sequence {
   uint64_t id = 0;          // in order of arrival
   uint64_t request_id = 0;  // id of its choice 0
@@ -86,9 +95,11 @@ struct Sequence {
   std::vector<int32_t> tokens;  // prompt, then answer; index = position
   int64_t num_prompt_tokens = 0;
   std::vector<SequenceSpan> spans;
-  std::vector<DocumentRange> documents;
+  std::vector<GivenDocument> documents;
+  Digest owner;                         // of its documents
   std::vector<TokenRange> text_ranges;  // prompt positions of the text segments
   Usage usage;                          // token counts: set when first admitted
+  bool has_answer = true;               // false: its one document is encoded ahead
   /// Its reuse is on the books: it was admitted before, or choice 0 speaks for it.
   bool usage_known = false;
 
@@ -118,6 +129,10 @@ struct Sequence {
 std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segments,
                                         const MethodTraits& traits, const KeyDomain& domain,
                                         const std::string& salt);
+
+/// One document to be encoded ahead, for the requests of a method that encodes documents alone.
+std::unique_ptr<Sequence> expand_document(const TokenSegment& document, const MethodTraits& traits,
+                                          const KeyDomain& domain, const std::string& salt);
 
 /// Choices 1 to n - 1 beside choice 0, which has not been submitted: the same prompt again, whose
 /// usage they leave to choice 0. The caller sets the ids.

@@ -70,10 +70,21 @@ class Harness {
     return request_id;
   }
 
+  /// Encodes a document ahead; returns the id of its sequence.
+  uint64_t submit_document(const TokenSegment& document, Method method = Method::kLazy) {
+    auto sequence = expand_document(document, method_traits(method, false), {}, "");
+    sequence->id = sequence->request_id = next_id_++;
+    scheduler_.submit(std::move(sequence));
+    return next_id_ - 1;
+  }
+
   bool step() {
-    if (!scheduler_.plan_step(plan)) return false;
+    const bool planned = scheduler_.plan_step(plan);
+    keep_ended();
+    if (!planned) return false;
     const std::vector<int32_t> samples = device.run(plan);
     scheduler_.commit_step();
+    keep_ended();
     size_t next = 0;
     for (const SampleTarget& target : scheduler_.sample_targets()) {
       next += static_cast<size_t>(target.num_rows);
@@ -104,10 +115,18 @@ class Harness {
   TestDevice device;
   std::map<uint64_t, Ids> answers;
   std::map<uint64_t, Usage> usages;
+  std::map<uint64_t, EndedSequence> ended;  // by the scheduler itself
   std::vector<uint64_t> finished_order;
   int64_t largest_need = 0;  // blocks, see max_blocks
 
  private:
+  void keep_ended() {
+    for (EndedSequence& sequence : scheduler_.take_ended()) {
+      const uint64_t id = sequence.sequence->id;
+      ended.emplace(id, std::move(sequence));
+    }
+  }
+
   void take_token(Sequence& sequence, int32_t token) {
     scheduler_.append_token(sequence, token);
     if (sequence.num_generated() < sequence.sampling.max_tokens) return;

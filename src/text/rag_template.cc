@@ -1,5 +1,6 @@
 #include "text/rag_template.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "text/json_fields.h"
@@ -39,6 +40,35 @@ std::vector<std::string> read_stop(JsonFields& fields) {
   return stop;
 }
 
+Status check_no_documents(const ChatMessage& message, size_t index) {
+  if (message.documents.empty()) return {};
+  return invalid_argument("message " + std::to_string(index) +
+                          " has documents; only a user's message can have them");
+}
+
+Status wrong_role(size_t index, ChatRole expected) {
+  return invalid_argument("message " + std::to_string(index) + " must be the " +
+                          (expected == ChatRole::kUser ? "user" : "assistant") +
+                          "'s: after the system's messages, user and assistant take turns");
+}
+
+/// The end of a turn may be written by the answer and by the question that follows: it stands once.
+void drop_overlap(const Segment& answer, Segment& question) {
+  if (answer.markup.empty() || question.markup.empty()) return;
+  const ByteRange& last = answer.markup.back();
+  const ByteRange& first = question.markup.front();
+  if (last.end != answer.text.size() || first.begin != 0) return;
+  const std::string_view end = std::string_view(answer.text).substr(last.begin);
+  const std::string_view begin = std::string_view(question.text).substr(0, first.end);
+  size_t size = std::min(end.size(), begin.size());
+  while (size > 0 && !end.ends_with(begin.substr(0, size))) --size;
+  question.text.erase(0, size);
+  for (ByteRange& range : question.markup) {
+    range.begin -= std::min(size, range.begin);
+    range.end -= size;
+  }
+}
+
 }  // namespace
 
 Expected<RagTemplate> RagTemplate::load(const std::string& path) {
@@ -55,9 +85,12 @@ Expected<RagTemplate> RagTemplate::load(const std::string& path) {
                                " is not supported (supported: " + std::to_string(kVersion) + ")");
   }
   if (fields.find("name") != nullptr) result.name_ = fields.get_string("name");
-  result.preamble_ = read_template(fields, "preamble", {}, "");
+  result.preamble_ = read_template(fields, "preamble", {"system"}, "");
   result.document_ = read_template(fields, "document", {"title", "text"}, "text");
   result.query_ = read_template(fields, "query", {"question"}, "question");
+  if (fields.find("next_query") != nullptr) {
+    result.next_query_ = read_template(fields, "next_query", {"question"}, "question");
+  }
   result.assistant_ = read_template(fields, "assistant", {"answer"}, "answer");
   result.stop_ = read_stop(fields);
   result.block_trained_ = fields.get_bool("block_trained");
@@ -67,10 +100,57 @@ Expected<RagTemplate> RagTemplate::load(const std::string& path) {
 
 Expected<std::vector<Segment>> RagTemplate::render(const std::vector<Document>& documents,
                                                    const std::string& question) const {
+  return render_chat({{ChatRole::kUser, question, {}}}, documents);
+}
+
+Expected<std::vector<Segment>> RagTemplate::render_chat(
+    const std::vector<ChatMessage>& messages, const std::vector<Document>& documents) const {
+  std::string system;
+  size_t next = 0;
+  for (; next < messages.size() && messages[next].role == ChatRole::kSystem; ++next) {
+    if (Status status = check_no_documents(messages[next], next); !status.ok()) return status;
+    system += (system.empty() ? "" : "\n\n") + messages[next].content;
+  }
   std::vector<Segment> segments;
-  segments.reserve(documents.size() + 2);
-  Segment preamble = preamble_.render(SegmentKind::kText, {});
-  if (!preamble.text.empty()) segments.push_back(std::move(preamble));
+  if (Segment preamble = render_preamble(system); !preamble.text.empty()) {
+    segments.push_back(std::move(preamble));
+  }
+  if (Status status = append_documents(documents, segments); !status.ok()) return status;
+
+  ChatRole expected = ChatRole::kUser;
+  bool asked = false;
+  for (; next < messages.size(); ++next) {
+    const ChatMessage& message = messages[next];
+    if (message.role != expected) return wrong_role(next, expected);
+    if (message.role == ChatRole::kUser) {
+      if (Status status = append_documents(message.documents, segments); !status.ok()) {
+        return status;
+      }
+      const Segment* answer =
+          asked && segments.back().kind == SegmentKind::kText ? &segments.back() : nullptr;
+      segments.push_back(render_query(message.content, answer));
+      asked = true;
+      expected = ChatRole::kAssistant;
+    } else {
+      if (Status status = check_no_documents(message, next); !status.ok()) return status;
+      segments.push_back(render_answer(message.content));
+      expected = ChatRole::kUser;
+    }
+  }
+  if (expected != ChatRole::kAssistant) {
+    return invalid_argument("the last message must be the user's: there is nothing to answer");
+  }
+  return segments;
+}
+
+Segment RagTemplate::render_preamble(const std::string& system) const {
+  Segment preamble = preamble_.render(SegmentKind::kText, {{"system", system}});
+  if (!system.empty() && !preamble_.has_placeholder("system")) preamble.text += system + "\n\n";
+  return preamble;
+}
+
+Status RagTemplate::append_documents(const std::vector<Document>& documents,
+                                     std::vector<Segment>& segments) const {
   for (size_t i = 0; i < documents.size(); ++i) {
     const Document& document = documents[i];
     if (document.text.empty()) {
@@ -88,8 +168,15 @@ Expected<std::vector<Segment>> RagTemplate::render(const std::vector<Document>& 
     segment.id = document.id;
     segments.push_back(std::move(segment));
   }
-  segments.push_back(query_.render(SegmentKind::kText, {{"question", question}}));
-  return segments;
+  return {};
+}
+
+Segment RagTemplate::render_query(const std::string& question, const Segment* answer) const {
+  const bool has_own = answer != nullptr && next_query_;
+  const TextTemplate& query = has_own ? *next_query_ : query_;
+  Segment segment = query.render(SegmentKind::kText, {{"question", question}});
+  if (answer != nullptr && !has_own) drop_overlap(*answer, segment);
+  return segment;
 }
 
 Segment RagTemplate::render_answer(const std::string& answer) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,12 @@ class RagTemplate {
   Expected<std::vector<Segment>> render(const std::vector<Document>& documents,
                                         const std::string& question) const;
 
+  /// A conversation: the system's text joins the preamble, the documents stand before the first
+  /// question, those of a later message before that. Fails with kInvalidArgument for an order of
+  /// roles other than system, user, assistant, ..., user.
+  Expected<std::vector<Segment>> render_chat(const std::vector<ChatMessage>& messages,
+                                             const std::vector<Document>& documents) const;
+
   /// A finished answer as it stands in a conversation.
   Segment render_answer(const std::string& answer) const;
 
@@ -33,10 +40,16 @@ class RagTemplate {
   const std::vector<std::string>& stop() const { return stop_; }
 
  private:
+  Segment render_preamble(const std::string& system) const;
+  Status append_documents(const std::vector<Document>& documents,
+                          std::vector<Segment>& segments) const;
+  Segment render_query(const std::string& question, const Segment* answer) const;
+
   std::string name_;
   TextTemplate preamble_;
   TextTemplate document_;
   TextTemplate query_;
+  std::optional<TextTemplate> next_query_;  // of later turns
   TextTemplate assistant_;
   std::vector<std::string> stop_;
   bool block_trained_ = false;

@@ -208,5 +208,73 @@ TEST(RagTemplate, NoContentSmugglesInASpecialToken) {
   EXPECT_EQ(specials(wild.back()), 6);
 }
 
+/// The segments' texts, each with a bar at its end.
+std::string text_of(const std::vector<Segment>& segments) {
+  std::string joined;
+  for (const Segment& segment : segments) joined += segment.text + "|";
+  return joined;
+}
+
+TEST(RagTemplate, RendersAConversation) {
+  const RagTemplate rag = must_load_template(small_template());
+  const auto segments = rag.render_chat({{ChatRole::kSystem, "be brief", {}},
+                                         {ChatRole::kSystem, "be kind", {}},
+                                         {ChatRole::kUser, "one?", {}},
+                                         {ChatRole::kAssistant, "1", {}},
+                                         {ChatRole::kUser, "two?", {{"L", "late", "c"}}}},
+                                        {{"T", "first", "a"}});
+  ASSERT_TRUE(segments.ok()) << segments.status().message();
+  EXPECT_EQ(text_of(*segments),
+            "<s>be brief\n\nbe kind\n\n|[T] first\n|Q: one?<e>|1<e>|[L] late\n|Q: two?<e>|");
+  EXPECT_EQ(markup_of((*segments)[0]), "(<s>)");
+  EXPECT_EQ((*segments)[4].id, "c");
+}
+
+TEST(RagTemplate, WritesTheEndOfATurnOnce) {
+  json file = small_template();
+  file["query"] = "<e>\nQ: {question}";
+  file["assistant"] = " {answer}<e>";
+  const RagTemplate rag = must_load_template(file);
+  const auto segments = rag.render_chat({{ChatRole::kUser, "one?", {}},
+                                         {ChatRole::kAssistant, "1", {}},
+                                         {ChatRole::kUser, "two?", {}}},
+                                        {});
+  ASSERT_TRUE(segments.ok()) << segments.status().message();
+  EXPECT_EQ(text_of(*segments), "<s>|<e>\nQ: one?| 1<e>|\nQ: two?|");
+  EXPECT_EQ(markup_of((*segments)[3]), "(\nQ: )");
+}
+
+TEST(RagTemplate, PutsTheSystemTextAndLaterQuestionsWhereTheTemplateSays) {
+  json file = small_template();
+  file["preamble"] = "<s>{system}.";
+  file["next_query"] = "And: {question}";
+  const RagTemplate rag = must_load_template(file);
+  const auto segments = rag.render_chat({{ChatRole::kSystem, "S", {}},
+                                         {ChatRole::kUser, "one?", {}},
+                                         {ChatRole::kAssistant, "1", {}},
+                                         {ChatRole::kUser, "two?", {}}},
+                                        {});
+  ASSERT_TRUE(segments.ok()) << segments.status().message();
+  EXPECT_EQ(text_of(*segments), "<s>S.|Q: one?<e>|1<e>|And: two?|");
+}
+
+TEST(RagTemplate, RefusesConversationsThatTakeNoTurns) {
+  const RagTemplate rag = must_load_template(small_template());
+  const ChatMessage user{ChatRole::kUser, "q", {}};
+  const ChatMessage assistant{ChatRole::kAssistant, "a", {}};
+  const ChatMessage system{ChatRole::kSystem, "s", {}};
+  const ChatMessage late_documents{ChatRole::kAssistant, "a", {{"T", "t", ""}}};
+  for (const std::vector<ChatMessage>& messages :
+       std::vector<std::vector<ChatMessage>>{{},
+                                             {system},
+                                             {assistant},
+                                             {user, user},
+                                             {user, assistant},
+                                             {user, system, user},
+                                             {user, late_documents, user}}) {
+    EXPECT_EQ(rag.render_chat(messages, {}).status().code(), StatusCode::kInvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace anyslot

@@ -89,7 +89,7 @@ void expect_idle(Engine& engine) {
   EXPECT_EQ(stats.running_requests, 0);
   EXPECT_EQ(stats.waiting_requests, 0);
   EXPECT_EQ(stats.referenced_entries, 0);
-  EXPECT_EQ(stats.free_blocks + stats.cached_blocks, stats.total_blocks);
+  EXPECT_EQ(stats.free_blocks + stats.cached_blocks + stats.pinned_blocks, stats.total_blocks);
 }
 
 std::vector<int32_t> random_tokens(int64_t count, uint64_t seed, int32_t first, int32_t last) {

@@ -23,7 +23,7 @@ float sum_products(int64_t iterations, Step step) {
   for (int64_t i = 0; i < iterations; ++i) {
     for (int repeat = 0; repeat < kRepeats; ++repeat) {
 #pragma GCC unroll 12
-      for (int s = 0; s < kSums; ++s) sums[s] = step(sums[s]);
+      for (auto& sum : sums) sum = step(sum);
     }
   }
   float total = 0;

@@ -1,0 +1,200 @@
+#include "answer_job.h"
+
+#include <chrono>
+#include <exception>
+#include <new>
+#include <utility>
+
+#include "api_keys.h"
+#include "json_body.h"
+
+namespace anyslot::server {
+
+using nlohmann::json;
+
+namespace {
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+ApiError queue_full(size_t limit) {
+  return {429,
+          "the server works on " + std::to_string(limit) +
+              " requests and takes no more (--max-running-requests, --max-queue); try again soon",
+          "",
+          "queue_full",
+          {{"Retry-After", "1"}}};
+}
+
+bool shows_something(const Event& event) {
+  return !event.text.empty() || !event.logprobs.empty() || event.finish_reason.has_value();
+}
+
+}  // namespace
+
+void AnswerJob::start(ServingContext& context, Api api, Call call) {
+  if (context.active.full()) {
+    context.metrics.count_request(Outcome::kError);
+    call.sink->reply(error_reply(queue_full(context.active.limit())));
+    return;
+  }
+  const auto job = std::make_shared<AnswerJob>(context, api, std::move(call));
+  const std::weak_ptr<AnswerJob> weak = job;
+  job->active_id_ = context.active.enter([job] { job->cancel(); });
+  job->call_.sink->on_gone([weak] {
+    if (const auto self = weak.lock()) self->leave(Outcome::kAborted);
+  });
+  context.workers([job] {
+    if (job->ended_) return;
+    const auto submitted = std::make_shared<ApiExpected<Submitted>>(job->submit());
+    job->context_.io([job, submitted] { job->begin(std::move(*submitted)); });
+  });
+}
+
+AnswerJob::AnswerJob(ServingContext& context, Api api, Call call)
+    : context_(context),
+      call_(std::move(call)),
+      head_{api, new_answer_id(api),
+            std::chrono::duration_cast<std::chrono::seconds>(
+                std::chrono::system_clock::now().time_since_epoch())
+                .count(),
+            context.rules.model} {}
+
+ApiExpected<AnswerJob::Submitted> AnswerJob::submit() const try {
+  const auto body = parse_body(call_.http.body, context_.limits.max_json_depth);
+  if (!body) return body.error();
+  auto request = head_.api == Api::kChat ? parse_chat_request(*body, context_.rules)
+                                         : parse_completion_request(*body, context_.rules);
+  if (!request) return request.error();
+  const auto prompt =
+      engine_request(context_.engine, *request, tenant_salt(call_.tenant, request->cache_salt));
+  if (!prompt.ok()) return error_of(prompt.status());
+  auto stream = context_.engine.submit(*prompt);
+  if (!stream.ok()) return error_of(stream.status());
+  return Submitted{*std::move(request), std::move(*stream)};
+} catch (const std::bad_alloc&) {
+  return ApiError{503, "memory does not suffice for the request", "", "out_of_memory"};
+} catch (const std::exception& error) {
+  return ApiError{500, std::string("internal error: ") + error.what(), "", "internal_error"};
+}
+
+void AnswerJob::begin(ApiExpected<Submitted> submitted) {
+  if (ended_) return;
+  if (!submitted) return fail(submitted.error());
+  submitted_ = *std::move(submitted);
+  const int n = submitted_->request.sampling.n;
+  for (int i = 0; i < n; ++i) choices_.emplace_back(head_.api, i);
+  last_token_ms_.resize(static_cast<size_t>(n));
+  if (submitted_->request.stream) {
+    call_.sink->begin_events();
+    if (head_.api == Api::kChat) {
+      const auto usage = submitted_->request.include_usage ? std::optional(json()) : std::nullopt;
+      for (int i = 0; i < n; ++i) {
+        call_.sink->send_event(chunk_text(head_, json::array({role_delta(i)}), usage));
+      }
+    }
+  }
+  if (ended_) return;  // the client reads too slowly already
+  const std::weak_ptr<AnswerJob> weak = weak_from_this();
+  submitted_->stream.on_ready([weak, io = context_.io] {
+    io([weak] {
+      if (const auto self = weak.lock()) self->drain();
+    });
+  });
+}
+
+void AnswerJob::drain() {
+  while (!ended_) {
+    const std::optional<Event> event = submitted_->stream.try_next();
+    if (!event) return;
+    take(*event);
+  }
+}
+
+void AnswerJob::take(const Event& event) {
+  observe(event);
+  if (event.finish_reason == FinishReason::kError) {
+    return fail(error_of(
+        Status(event.error_code == StatusCode::kOk ? StatusCode::kInternal : event.error_code,
+               event.error)));
+  }
+  if (event.finish_reason == FinishReason::kCancelled) {
+    return fail({503, "the server is shutting down", "", "shutting_down"});
+  }
+  if (submitted_->request.stream) {
+    send_chunk(event);
+  } else {
+    const Engine& engine = context_.engine;
+    choices_[static_cast<size_t>(event.choice)].add(
+        event, [&engine](int32_t id) { return engine.token_bytes(id); });
+    if (event.last) send_whole(event.usage);
+  }
+  if (event.last) leave(Outcome::kOk);
+}
+
+void AnswerJob::observe(const Event& event) {
+  if (!event.token_ids.empty()) {
+    auto& last = last_token_ms_[static_cast<size_t>(event.choice)];
+    if (!std::exchange(has_token_, true)) {
+      context_.metrics.observe_first_token(seconds_since(call_.http.arrived));
+    }
+    if (last) context_.metrics.observe_inter_token((event.at_ms - *last) / 1e3);
+    last = event.at_ms;
+  }
+  if (event.last) context_.metrics.observe_queue(event.usage.queue_ms / 1e3);
+}
+
+void AnswerJob::send_chunk(const Event& event) {
+  const bool own_usage_chunk = submitted_->request.include_usage;
+  if (shows_something(event)) {
+    const Engine& engine = context_.engine;
+    json choice = choices_[static_cast<size_t>(event.choice)].delta(
+        event, [&engine](int32_t id) { return engine.token_bytes(id); });
+    std::optional<json> usage;
+    if (own_usage_chunk) usage = json();
+    if (!own_usage_chunk && event.last) usage = usage_json(event.usage);
+    call_.sink->send_event(chunk_text(head_, json::array({std::move(choice)}), std::move(usage)));
+  }
+  if (!event.last) return;
+  if (own_usage_chunk) {
+    call_.sink->send_event(chunk_text(head_, json::array(), usage_json(event.usage)));
+  }
+  call_.sink->send_event("[DONE]");
+  call_.sink->end_events();
+}
+
+void AnswerJob::send_whole(const Usage& usage) {
+  json choices = json::array();
+  for (const ChoiceBuilder& choice : choices_) choices.push_back(choice.whole());
+  HttpReply reply;
+  reply.body = answer_text(head_, std::move(choices), usage);
+  call_.sink->reply(std::move(reply));
+}
+
+void AnswerJob::fail(const ApiError& error) {
+  if (submitted_ && submitted_->request.stream) {
+    call_.sink->send_event(error_body(error));
+    call_.sink->send_event("[DONE]");
+    call_.sink->end_events();
+  } else {
+    call_.sink->reply(error_reply(error));
+  }
+  leave(Outcome::kError);
+}
+
+void AnswerJob::cancel() { fail({503, "the server is shutting down", "", "shutting_down"}); }
+
+void AnswerJob::leave(Outcome outcome) {
+  if (ended_.exchange(true)) return;
+  const auto self = shared_from_this();  // the list of active requests lets go of this
+  context_.active.leave(active_id_);
+  context_.metrics.count_request(outcome);
+  if (outcome == Outcome::kOk) {
+    context_.metrics.observe_request(seconds_since(call_.http.arrived));
+  }
+  call_.sink->on_gone({});
+  submitted_.reset();  // cancels what has not ended
+}
+
+}  // namespace anyslot::server

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "anyslot/engine.h"
+#include "openai_response.h"
+#include "router.h"
+#include "serving_context.h"
+
+namespace anyslot::server {
+
+/// One request for an answer, from its arrival to the end: parsed and tokenized by a worker, then
+/// moved from the engine's stream to the client on the I/O thread. The list of active requests owns
+/// it until it has ended.
+class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
+ public:
+  /// Refuses at once when there are too many.
+  static void start(ServingContext& context, Api api, Call call);
+
+  AnswerJob(ServingContext& context, Api api, Call call);
+
+ private:
+  struct Submitted {
+    AnswerRequest request;
+    Stream stream;
+  };
+
+  ApiExpected<Submitted> submit() const;
+  void begin(ApiExpected<Submitted> submitted);
+  void drain();
+  void take(const Event& event);
+  void observe(const Event& event);
+  void send_chunk(const Event& event);
+  void send_whole(const Usage& usage);
+  void fail(const ApiError& error);
+  /// The server shuts down and will not wait any longer.
+  void cancel();
+  void leave(Outcome outcome);
+
+  ServingContext& context_;
+  Call call_;
+  AnswerHead head_;
+  uint64_t active_id_ = 0;
+  std::atomic<bool> ended_{false};  // written on the I/O thread
+
+  std::optional<Submitted> submitted_;
+  std::vector<ChoiceBuilder> choices_;
+  std::vector<std::optional<double>> last_token_ms_;  // of each choice, since submission
+  bool has_token_ = false;
+};
+
+}  // namespace anyslot::server

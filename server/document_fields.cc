@@ -1,0 +1,99 @@
+#include "document_fields.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace anyslot::server {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int64_t kMaxTtlSeconds = 315'360'000;
+
+DocumentInput read_document(RequestFields& fields, const json& value, const std::string& where) {
+  DocumentInput input;
+  if (value.is_string()) {
+    input.document.text = value.get<std::string>();
+    if (input.document.text.empty()) fields.fail({400, where + ": is empty", where});
+    return input;
+  }
+  if (!value.is_object()) {
+    fields.fail({400, where + ": must be a string or an object with text", where});
+    return input;
+  }
+  RequestFields document(value, where);
+  document.require("text");
+  input.document.text = document.string("text").value_or("");
+  if (input.document.text.empty()) document.fail("text", "is empty: there is nothing to encode");
+  input.document.title = document.string("title");
+  input.document.id = document.string("id").value_or("");
+  input.pin = document.boolean("pin").value_or(false);
+  input.ttl_seconds = document.integer("ttl", 0, kMaxTtlSeconds);
+  if (const auto error = document.finish()) fields.fail(*error);
+  return input;
+}
+
+}  // namespace
+
+std::vector<DocumentInput> read_documents(RequestFields& fields, const std::string& key,
+                                          int max_documents) {
+  std::vector<DocumentInput> documents;
+  const json* list = fields.array(key);
+  if (list == nullptr) return documents;
+  if (list->size() > static_cast<size_t>(max_documents)) {
+    fields.fail(key,
+                "has " + std::to_string(list->size()) + " documents; at most " +
+                    std::to_string(max_documents) + " are allowed",
+                "too_many_documents");
+    return documents;
+  }
+  for (size_t i = 0; i < list->size(); ++i) {
+    documents.push_back(
+        read_document(fields, (*list)[i], fields.name(key) + "[" + std::to_string(i) + "]"));
+  }
+  return documents;
+}
+
+std::vector<Document> plain_documents(const std::vector<DocumentInput>& inputs) {
+  std::vector<Document> documents;
+  documents.reserve(inputs.size());
+  for (const DocumentInput& input : inputs) documents.push_back(input.document);
+  return documents;
+}
+
+void keep_documents(const std::vector<DocumentInput>& inputs, std::vector<Segment>& segments) {
+  auto input = inputs.begin();
+  for (Segment& segment : segments) {
+    if (segment.kind != SegmentKind::kDocument || input == inputs.end()) continue;
+    segment.pin = input->pin;
+    segment.ttl_seconds = input->ttl_seconds;
+    ++input;
+  }
+}
+
+Expected<std::vector<Segment>> document_segments(const Engine& engine,
+                                                 const std::vector<DocumentInput>& inputs) {
+  std::vector<Segment> segments;
+  const bool titled = std::ranges::any_of(
+      inputs, [](const DocumentInput& input) { return input.document.title.has_value(); });
+  if (titled) {
+    auto rendered = engine.render_chat({{ChatRole::kUser, "?", {}}}, plain_documents(inputs));
+    if (!rendered.ok()) return rendered.status();
+    std::ranges::copy_if(std::move(*rendered), std::back_inserter(segments),
+                         [](const Segment& s) { return s.kind == SegmentKind::kDocument; });
+  } else {
+    for (const DocumentInput& input : inputs) {
+      Segment segment;
+      segment.kind = SegmentKind::kDocument;
+      segment.text = input.document.text;
+      segment.id = input.document.id;
+      segments.push_back(std::move(segment));
+    }
+  }
+  keep_documents(inputs, segments);
+  return segments;
+}
+
+}  // namespace anyslot::server

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "anyslot/engine.h"
+#include "request_fields.h"
+
+namespace anyslot::server {
+
+/// A document of a request.
+struct DocumentInput {
+  Document document;
+  bool pin = false;
+  std::optional<int64_t> ttl_seconds;  // unset: as it was, or none
+};
+
+/// Reads a field that holds a list of documents, each a string or {text, title?, id?, pin?, ttl?}.
+/// `max_documents`: of the list.
+std::vector<DocumentInput> read_documents(RequestFields& fields, const std::string& key,
+                                          int max_documents);
+
+std::vector<Document> plain_documents(const std::vector<DocumentInput>& inputs);
+
+/// Sets pin and ttl of the documents among `segments`, which are those of `inputs` in their order.
+void keep_documents(const std::vector<DocumentInput>& inputs, std::vector<Segment>& segments);
+
+/// Documents as they stand in prompts of the model: with a title through its template, bare ones
+/// as they are.
+Expected<std::vector<Segment>> document_segments(const Engine& engine,
+                                                 const std::vector<DocumentInput>& inputs);
+
+}  // namespace anyslot::server

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace anyslot::server {
+
+using Clock = std::chrono::steady_clock;
+
+struct RequestHead {
+  std::string method;  // "GET"
+  std::string target;  // path and query as they came
+  std::string authorization;
+  std::string content_type;
+};
+
+struct HttpRequest {
+  RequestHead head;
+  std::string body;
+  Clock::time_point arrived;  // the end of its header
+};
+
+struct HttpReply {
+  int status = 200;
+  std::string body;
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+/// Where the answer to one request goes: one reply, or a stream of server-sent events. For use on
+/// the I/O thread only; calls for a client that is gone do nothing.
+class ResponseSink {
+ public:
+  virtual ~ResponseSink() = default;
+
+  virtual void reply(HttpReply reply) = 0;
+
+  virtual void begin_events() = 0;
+  /// `data`: one line.
+  virtual void send_event(std::string_view data) = 0;
+  virtual void end_events() = 0;
+
+  /// `gone` is called, once, when the client leaves before the answer has ended, or has left.
+  virtual void on_gone(std::function<void()> gone) = 0;
+};
+
+/// What the connections serve. Called on the I/O thread.
+class RequestHandler {
+ public:
+  virtual ~RequestHandler() = default;
+
+  /// The answer to a request whose body need not be read.
+  virtual std::optional<HttpReply> refuse(const RequestHead& head) = 0;
+  virtual void handle(HttpRequest request, std::shared_ptr<ResponseSink> sink) = 0;
+  /// An answer has begun, with this status.
+  virtual void answered(const RequestHead& head, int status) = 0;
+};
+
+}  // namespace anyslot::server

@@ -1,0 +1,53 @@
+#include "json_body.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace anyslot::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(JsonBody, TakesAnObject) {
+  const auto body = parse_body(R"({"a": [1, {"b": "}]\"{"}]})", 3);
+  ASSERT_TRUE(body.ok());
+  EXPECT_EQ((*body)["a"][1]["b"], "}]\"{");
+}
+
+TEST(JsonBody, RefusesWhatNestsTooDeep) {
+  const auto body = parse_body(R"({"a": [[1]]})", 2);
+  ASSERT_FALSE(body.ok());
+  EXPECT_EQ(body.error().code, "json_too_deep");
+  EXPECT_THAT(body.error().message, HasSubstr("3 levels"));
+}
+
+TEST(JsonBody, SurvivesAMillionBrackets) {
+  const auto body = parse_body(std::string(1 << 20, '['), 32);
+  ASSERT_FALSE(body.ok());
+  EXPECT_EQ(body.error().status, 400);
+}
+
+TEST(JsonBody, RefusesMalformedJson) {
+  for (const std::string text : {"{", "{\"a\": }", "nul", "{\"a\": 1e999}", "[1]", "", "{} {}",
+                                 "{\"a\": \"\\ud800\"}", "{\"a\": \"\xff\"}"}) {
+    const auto body = parse_body(text, 32);
+    ASSERT_FALSE(body.ok()) << text;
+    EXPECT_EQ(body.error().status, 400) << text;
+    EXPECT_TRUE(nlohmann::json::accept(error_body(body.error()))) << text;
+  }
+}
+
+TEST(JsonBody, WritesInvalidUtf8AsReplacementCharacters) {
+  EXPECT_EQ(to_text({{"t", "a\xff"}}), "{\"t\":\"a\xef\xbf\xbd\"}");
+}
+
+TEST(ErrorBody, HasTheShapeOfOpenAi) {
+  const auto error = nlohmann::json::parse(error_body({429, "full", "", "queue_full"}));
+  EXPECT_EQ(error["error"]["message"], "full");
+  EXPECT_EQ(error["error"]["type"], "rate_limit_error");
+  EXPECT_TRUE(error["error"]["param"].is_null());
+  EXPECT_EQ(error["error"]["code"], "queue_full");
+}
+
+}  // namespace
+}  // namespace anyslot::server

@@ -1,0 +1,239 @@
+#include "openai_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace anyslot::server {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const RequestRules kRules{"demo", 3, 1000};
+
+json chat_body() {
+  return {{"model", "demo"}, {"messages", {{{"role", "user"}, {"content", "Hi"}}}}};
+}
+json completion_body() { return {{"model", "demo"}, {"prompt", "Hi"}}; }
+
+AnswerRequest must_parse_chat(const json& body) {
+  auto request = parse_chat_request(body, kRules);
+  if (!request) throw std::runtime_error(request.error().message);
+  return *std::move(request);
+}
+
+AnswerRequest must_parse_completion(const json& body) {
+  auto request = parse_completion_request(body, kRules);
+  if (!request) throw std::runtime_error(request.error().message);
+  return *std::move(request);
+}
+
+ApiError chat_error(const json& fields) {
+  json body = chat_body();
+  body.update(fields);
+  auto request = parse_chat_request(body, kRules);
+  return request ? ApiError{200, "accepted: " + body.dump()} : request.error();
+}
+
+ApiError completion_error(const json& fields) {
+  json body = completion_body();
+  body.update(fields);
+  auto request = parse_completion_request(body, kRules);
+  return request ? ApiError{200, "accepted: " + body.dump()} : request.error();
+}
+
+TEST(ChatRequest, HasTheDefaultsOfOpenAi) {
+  const AnswerRequest request = must_parse_chat(chat_body());
+  EXPECT_EQ(request.sampling.temperature, 1.0F);
+  EXPECT_EQ(request.sampling.top_p, 1.0F);
+  EXPECT_EQ(request.sampling.n, 1);
+  EXPECT_EQ(request.sampling.max_tokens, 1000);
+  EXPECT_FALSE(request.sampling.logprobs);
+  EXPECT_FALSE(request.stream);
+  const auto& messages = std::get<Conversation>(request.input).messages;
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_EQ(messages[0].role, ChatRole::kUser);
+  EXPECT_EQ(messages[0].content, "Hi");
+}
+
+TEST(ChatRequest, DrawsASeedUnlessOneIsGiven) {
+  EXPECT_NE(must_parse_chat(chat_body()).sampling.seed, must_parse_chat(chat_body()).sampling.seed);
+  json body = chat_body();
+  body["seed"] = 7;
+  EXPECT_EQ(must_parse_chat(body).sampling.seed, 7U);
+  body["seed"] = -1;
+  EXPECT_EQ(must_parse_chat(body).sampling.seed, ~uint64_t{0});
+}
+
+TEST(ChatRequest, ReadsEveryParameterOfSampling) {
+  json body = chat_body();
+  body.update(json::parse(R"({"temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.1,
+      "repetition_penalty": 1.1, "presence_penalty": 0.2, "frequency_penalty": -0.3,
+      "logit_bias": {"5": -100, "7": 2.5}, "seed": 3, "n": 2, "max_completion_tokens": 20,
+      "min_tokens": 4, "stop_token_ids": [9], "stop": ["x", "yz"],
+      "include_stop_str_in_output": true, "ignore_eos": true, "logprobs": true,
+      "top_logprobs": 5, "method": "mepic", "cache_salt": "s", "stream": true,
+      "stream_options": {"include_usage": true}})"));
+  const AnswerRequest request = must_parse_chat(body);
+  const SamplingParams& sampling = request.sampling;
+  EXPECT_EQ(sampling.temperature, 0.5F);
+  EXPECT_EQ(sampling.top_p, 0.9F);
+  EXPECT_EQ(sampling.top_k, 40);
+  EXPECT_EQ(sampling.min_p, 0.1F);
+  EXPECT_EQ(sampling.repetition_penalty, 1.1F);
+  EXPECT_EQ(sampling.presence_penalty, 0.2F);
+  EXPECT_EQ(sampling.frequency_penalty, -0.3F);
+  EXPECT_THAT(sampling.logit_bias, ElementsAre(std::pair(5, -100.0F), std::pair(7, 2.5F)));
+  EXPECT_EQ(sampling.seed, 3U);
+  EXPECT_EQ(sampling.n, 2);
+  EXPECT_EQ(sampling.max_tokens, 20);
+  EXPECT_EQ(sampling.min_tokens, 4);
+  EXPECT_THAT(sampling.stop_token_ids, ElementsAre(9));
+  EXPECT_THAT(sampling.stop, ElementsAre("x", "yz"));
+  EXPECT_TRUE(sampling.include_stop_in_output);
+  EXPECT_TRUE(sampling.ignore_eos);
+  EXPECT_TRUE(sampling.logprobs);
+  EXPECT_EQ(sampling.top_logprobs, 5);
+  EXPECT_EQ(request.method, Method::kMepic);
+  EXPECT_EQ(request.cache_salt, "s");
+  EXPECT_TRUE(request.stream);
+  EXPECT_TRUE(request.include_usage);
+}
+
+TEST(ChatRequest, ReadsDocumentsOfTheRequestAndOfMessages) {
+  const AnswerRequest request = must_parse_chat(json::parse(R"({"model": "demo",
+      "documents": ["bare", {"id": "a", "title": "T", "text": "x", "pin": true, "ttl": 60}],
+      "messages": [{"role": "developer", "content": "be brief"},
+                   {"role": "user", "content": [{"type": "text", "text": "q"},
+                                                {"type": "text", "text": "1"}]},
+                   {"role": "assistant", "content": "a1", "tool_calls": [], "refusal": null},
+                   {"role": "user", "content": "q2", "documents": ["late"]}]})"));
+  ASSERT_EQ(request.documents.size(), 3U);
+  EXPECT_EQ(request.num_leading, 2U);
+  EXPECT_EQ(request.documents[0].document.text, "bare");
+  EXPECT_FALSE(request.documents[0].document.title.has_value());
+  EXPECT_EQ(request.documents[1].document.title, "T");
+  EXPECT_EQ(request.documents[1].document.id, "a");
+  EXPECT_TRUE(request.documents[1].pin);
+  EXPECT_EQ(request.documents[1].ttl_seconds, 60);
+  EXPECT_EQ(request.documents[2].document.text, "late");
+  const auto& messages = std::get<Conversation>(request.input).messages;
+  ASSERT_EQ(messages.size(), 4U);
+  EXPECT_EQ(messages[0].role, ChatRole::kSystem);
+  EXPECT_EQ(messages[1].content, "q1");
+  EXPECT_EQ(messages[3].documents.at(0).text, "late");
+}
+
+TEST(ChatRequest, NamesUnsupportedAndUnknownFields) {
+  const std::vector<std::pair<std::string, json>> fields = {
+      {"tools", json::parse(R"([{"type": "function"}])")},
+      {"tool_choice", "auto"},
+      {"response_format", {{"type", "json_object"}}},
+      {"prompt_logprobs", 1},
+      {"audio", json::object()},
+      {"store", true},
+      {"echo", true},
+      {"reasoning_effort", "low"},
+      {"temprature", 1}};
+  for (const auto& [name, value] : fields) {
+    const ApiError error = chat_error({{name, value}});
+    EXPECT_EQ(error.status, 400) << error.message;
+    EXPECT_EQ(error.param, name);
+    EXPECT_THAT(error.message, HasSubstr(name));
+  }
+}
+
+TEST(ChatRequest, AcceptsFieldsThatAskForWhatHappensAnyway) {
+  EXPECT_EQ(chat_error({{"tools", json::array()},
+                        {"tool_choice", "none"},
+                        {"response_format", {{"type", "text"}}},
+                        {"store", false},
+                        {"audio", nullptr},
+                        {"user", "u1"}})
+                .status,
+            200);
+}
+
+TEST(ChatRequest, NamesWhatIsWrong) {
+  const std::vector<std::pair<json, std::string>> cases = {
+      {{{"messages", json::array()}}, "messages"},
+      {{{"messages", "Hi"}}, "messages"},
+      {json::parse(R"({"messages": [{"role": "tool", "content": "x"}]})"), "messages[0].role"},
+      {json::parse(R"({"messages": [{"role": "user"}]})"), "messages[0].content"},
+      {json::parse(R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})"),
+       "messages[0].content[0].type"},
+      {json::parse(R"({"messages": [{"role": "user", "content": "x", "name": "y"}]})"),
+       "messages[0].name"},
+      {json::parse(R"({"documents": [{"title": "T"}]})"), "documents[0].text"},
+      {json::parse(R"({"documents": ["a", ""]})"), "documents[1]"},
+      {json::parse(R"({"documents": [{"text": "a", "score": 1}]})"), "documents[0].score"},
+      {json::parse(R"({"documents": ["a", "b", "c", "d"]})"), "documents"},
+      {json::parse(R"({"max_tokens": 0})"), "max_tokens"},
+      {json::parse(R"({"max_tokens": 99999999999})"), "max_tokens"},
+      {json::parse(R"({"n": 1.5})"), "n"},
+      {json::parse(R"({"temperature": "hot"})"), "temperature"},
+      {json::parse(R"({"stop": [1]})"), "stop"},
+      {json::parse(R"({"logit_bias": {"a": 1}})"), "logit_bias"},
+      {json::parse(R"({"top_logprobs": 2})"), "top_logprobs"},
+      {json::parse(R"({"stream_options": {"include_usage": true}})"), "stream_options"},
+      {json::parse(R"({"stream": true, "stream_options": {"x": 1}})"), "stream_options.x"},
+      {json::parse(R"({"method": "magic"})"), "method"},
+      {json::parse(R"({"seed": "s"})"), "seed"}};
+  for (const auto& [fields, param] : cases) {
+    const ApiError error = chat_error(fields);
+    EXPECT_EQ(error.status, 400) << error.message;
+    EXPECT_EQ(error.param, param) << error.message;
+  }
+}
+
+TEST(ChatRequest, CountsDocumentsOfAllMessages) {
+  const ApiError error = chat_error(json::parse(R"({"documents": ["a", "b"],
+      "messages": [{"role": "user", "content": "x", "documents": ["c", "d"]}]})"));
+  EXPECT_EQ(error.code, "too_many_documents");
+}
+
+TEST(ChatRequest, KnowsNoOtherModel) {
+  const ApiError error = chat_error({{"model", "gpt-4"}});
+  EXPECT_EQ(error.status, 404);
+  EXPECT_EQ(error.code, "model_not_found");
+  EXPECT_THAT(error.message, HasSubstr("demo"));
+}
+
+TEST(CompletionRequest, TakesTextAndTokens) {
+  const auto content = [](const json& prompt) {
+    json body = completion_body();
+    body["prompt"] = prompt;
+    return std::get<Prompt>(must_parse_completion(body).input).content;
+  };
+  EXPECT_EQ(std::get<std::string>(content("Hi")), "Hi");
+  EXPECT_EQ(std::get<std::string>(content({"Hi"})), "Hi");
+  EXPECT_THAT(std::get<std::vector<int32_t>>(content({1, 2})), ElementsAre(1, 2));
+  EXPECT_THAT(std::get<std::vector<int32_t>>(content(json::array({json::array({1, 2})}))),
+              ElementsAre(1, 2));
+}
+
+TEST(CompletionRequest, RefusesOtherPrompts) {
+  for (const char* prompt : {"\"\"", "[]", "[\"a\", \"b\"]", "[[1], [2]]", "[-1]", "[1.5]", "7",
+                             "[4294967296]", "[[]]"}) {
+    const ApiError error = completion_error({{"prompt", json::parse(prompt)}});
+    EXPECT_EQ(error.param, "prompt") << prompt << ": " << error.message;
+  }
+  EXPECT_EQ(completion_error({{"prompt", nullptr}}).param, "prompt");
+}
+
+TEST(CompletionRequest, HasItsOwnDefaultsAndLogprobs) {
+  EXPECT_EQ(must_parse_completion(completion_body()).sampling.max_tokens, 16);
+  json body = completion_body();
+  body["logprobs"] = 0;
+  EXPECT_TRUE(must_parse_completion(body).sampling.logprobs);
+  body["logprobs"] = 3;
+  EXPECT_EQ(must_parse_completion(body).sampling.top_logprobs, 3);
+  EXPECT_EQ(completion_error({{"best_of", 1}}).status, 200);
+  EXPECT_EQ(completion_error({{"best_of", 3}}).param, "best_of");
+  EXPECT_EQ(completion_error({{"suffix", "x"}}).param, "suffix");
+  EXPECT_EQ(completion_error({{"messages", json::array()}}).param, "messages");
+}
+
+}  // namespace
+}  // namespace anyslot::server

@@ -1,0 +1,151 @@
+#include "openai_response.h"
+
+#include <atomic>
+#include <random>
+#include <utility>
+
+#include "json_body.h"
+#include "logprobs_json.h"
+
+namespace anyslot::server {
+
+using nlohmann::json;
+
+namespace {
+
+json document_json(const DocumentUsage& document) {
+  return {{"index", document.index},
+          {"id", document.id.empty() ? json() : json(document.id)},
+          {"tokens", document.tokens},
+          {"cached_tokens", document.cached_tokens},
+          {"source", document_source_name(document.source)}};
+}
+
+TokenInfo token_info(const TokenLogprobs& logprobs, const TokenBytes& token_bytes) {
+  TokenInfo token{token_bytes(logprobs.chosen.token_id), logprobs.chosen.logprob, {}};
+  for (const TokenLogprob& top : logprobs.top) {
+    token.top.emplace_back(token_bytes(top.token_id), top.logprob);
+  }
+  return token;
+}
+
+json stop_reason_json(const std::optional<StopReason>& reason) {
+  if (!reason) return {};
+  return std::visit([](const auto& value) { return json(value); }, *reason);
+}
+
+json head_json(const AnswerHead& head, bool chunk) {
+  const char* object = head.api == Api::kCompletions ? "text_completion"
+                       : chunk                       ? "chat.completion.chunk"
+                                                     : "chat.completion";
+  return {{"id", head.id}, {"object", object}, {"created", head.created}, {"model", head.model}};
+}
+
+}  // namespace
+
+std::string new_answer_id(Api api) {
+  static const uint64_t kProcess =
+      (uint64_t{std::random_device()()} << 32) | std::random_device()();
+  static std::atomic<uint64_t> next{0};
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string id = api == Api::kChat ? "chatcmpl-" : "cmpl-";
+  for (const uint64_t number : {kProcess, next.fetch_add(1)}) {
+    for (int shift = 60; shift >= 0; shift -= 4) id += kDigits[(number >> shift) & 15U];
+  }
+  return id;
+}
+
+json usage_json(const Usage& usage) {
+  json documents = json::array();
+  for (const DocumentUsage& document : usage.documents) {
+    documents.push_back(document_json(document));
+  }
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"documents", std::move(documents)}};
+}
+
+json ChoiceBuilder::logprobs_json(const Event& event, const TokenBytes& token_bytes) {
+  if (event.logprobs.empty()) return {};
+  if (api_ == Api::kChat) {
+    json content = json::array();
+    for (const TokenLogprobs& token : event.logprobs) {
+      content.push_back(chat_logprob(token_info(token, token_bytes)));
+    }
+    return {{"content", std::move(content)}, {"refusal", nullptr}};
+  }
+  json logprobs = empty_completion_logprobs();
+  for (const TokenLogprobs& token : event.logprobs) {
+    append_completion_logprob(token_info(token, token_bytes), text_offset_, logprobs);
+  }
+  return logprobs;
+}
+
+void ChoiceBuilder::add(const Event& event, const TokenBytes& token_bytes) {
+  text_ += event.text;
+  if (json added = logprobs_json(event, token_bytes); !added.is_null()) {
+    if (logprobs_.is_null()) {
+      logprobs_ = std::move(added);
+    } else {
+      for (const auto& field : added.items()) {
+        if (!field.value().is_array()) continue;
+        json& list = logprobs_[field.key()];
+        list.insert(list.end(), field.value().begin(), field.value().end());
+      }
+    }
+  }
+  if (event.finish_reason) finish_reason_ = finish_reason_name(*event.finish_reason);
+  if (event.stop_reason) stop_reason_ = stop_reason_json(event.stop_reason);
+}
+
+json ChoiceBuilder::whole() const {
+  json choice = {{"index", index_},
+                 {"logprobs", logprobs_},
+                 {"finish_reason", finish_reason_},
+                 {"stop_reason", stop_reason_}};
+  if (api_ == Api::kChat) {
+    choice["message"] = {{"role", "assistant"}, {"content", text_}, {"refusal", nullptr}};
+  } else {
+    choice["text"] = text_;
+  }
+  return choice;
+}
+
+json ChoiceBuilder::delta(const Event& event, const TokenBytes& token_bytes) {
+  json choice = {{"index", index_},
+                 {"logprobs", logprobs_json(event, token_bytes)},
+                 {"finish_reason",
+                  event.finish_reason ? json(finish_reason_name(*event.finish_reason)) : json()}};
+  if (event.finish_reason) choice["stop_reason"] = stop_reason_json(event.stop_reason);
+  if (api_ == Api::kCompletions) {
+    choice["text"] = event.text;
+  } else {
+    choice["delta"] = event.text.empty() ? json::object() : json{{"content", event.text}};
+  }
+  return choice;
+}
+
+json role_delta(int index) {
+  return {{"index", index},
+          {"delta", {{"role", "assistant"}, {"content", ""}}},
+          {"logprobs", nullptr},
+          {"finish_reason", nullptr}};
+}
+
+std::string chunk_text(const AnswerHead& head, json choices, std::optional<json> usage) {
+  json chunk = head_json(head, true);
+  chunk["choices"] = std::move(choices);
+  if (usage) chunk["usage"] = *std::move(usage);
+  return to_text(chunk);
+}
+
+std::string answer_text(const AnswerHead& head, json choices, const Usage& usage) {
+  json answer = head_json(head, false);
+  answer["choices"] = std::move(choices);
+  answer["usage"] = usage_json(usage);
+  return to_text(answer);
+}
+
+}  // namespace anyslot::server

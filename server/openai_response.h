@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "anyslot/result.h"
+#include "openai_request.h"
+
+namespace anyslot::server {
+
+/// What all messages of one answer repeat.
+struct AnswerHead {
+  Api api = Api::kChat;
+  std::string id;
+  int64_t created = 0;  // seconds since 1970
+  std::string model;
+};
+
+/// An id of its own for each answer, with the prefix of its API.
+std::string new_answer_id(Api api);
+
+nlohmann::json usage_json(const Usage& usage);
+
+/// The bytes that a token stands for.
+using TokenBytes = std::function<std::string(int32_t)>;
+
+/// Puts one choice's events together.
+class ChoiceBuilder {
+ public:
+  ChoiceBuilder(Api api, int index) : api_(api), index_(index) {}
+
+  void add(const Event& event, const TokenBytes& token_bytes);
+  /// The element of `choices` of a whole answer.
+  nlohmann::json whole() const;
+  /// That of a stream's chunk with what `event` brought; not to be mixed with add().
+  nlohmann::json delta(const Event& event, const TokenBytes& token_bytes);
+
+ private:
+  nlohmann::json logprobs_json(const Event& event, const TokenBytes& token_bytes);
+
+  Api api_;
+  int index_;
+  std::string text_;
+  nlohmann::json logprobs_;  // null: none asked for
+  size_t text_offset_ = 0;   // characters of the tokens that logprobs_ lists
+  nlohmann::json finish_reason_;
+  nlohmann::json stop_reason_;
+};
+
+/// The first chunk of a choice of a chat, which tells the role.
+nlohmann::json role_delta(int index);
+
+/// A chunk of a stream, on one line. `usage`: nullopt leaves the field out, a JSON null says that
+/// it comes later.
+std::string chunk_text(const AnswerHead& head, nlohmann::json choices,
+                       std::optional<nlohmann::json> usage);
+std::string answer_text(const AnswerHead& head, nlohmann::json choices, const Usage& usage);
+
+}  // namespace anyslot::server

@@ -1,0 +1,106 @@
+#include "sampling_fields.h"
+
+#include <charconv>
+#include <random>
+#include <string>
+
+namespace anyslot::server {
+
+using nlohmann::json;
+
+namespace {
+
+uint64_t random_seed() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+void read_seed(RequestFields& fields, SamplingParams& sampling) {
+  const json* seed = fields.find("seed");
+  if (seed == nullptr) {
+    sampling.seed = random_seed();
+  } else if (seed->is_number_integer()) {
+    sampling.seed = seed->is_number_unsigned() ? seed->get<uint64_t>()
+                                               : static_cast<uint64_t>(seed->get<int64_t>());
+  } else {
+    fields.fail("seed", std::string("must be a whole number, not ") + seed->type_name());
+  }
+}
+
+void read_float(RequestFields& fields, const std::string& key, float& value) {
+  if (const auto number = fields.number(key)) value = static_cast<float>(*number);
+}
+
+void read_stop(RequestFields& fields, SamplingParams& sampling) {
+  const json* stop = fields.find("stop");
+  if (stop == nullptr) return;
+  if (stop->is_string()) {
+    sampling.stop.push_back(stop->get<std::string>());
+    return;
+  }
+  if (!stop->is_array()) {
+    fields.fail("stop",
+                std::string("must be a string or an array of them, not ") + stop->type_name());
+    return;
+  }
+  for (const json& text : *stop) {
+    if (!text.is_string()) {
+      fields.fail("stop", std::string("must hold strings, not ") + text.type_name());
+      return;
+    }
+    sampling.stop.push_back(text.get<std::string>());
+  }
+}
+
+void read_stop_tokens(RequestFields& fields, SamplingParams& sampling) {
+  const json* ids = fields.array("stop_token_ids");
+  if (ids == nullptr) return;
+  for (const json& id : *ids) {
+    if (!is_token_id(id)) {
+      fields.fail("stop_token_ids", "must hold token ids");
+      return;
+    }
+    sampling.stop_token_ids.push_back(id.get<int32_t>());
+  }
+}
+
+/// {"1234": -5}: keys of JSON objects are strings.
+void read_bias(RequestFields& fields, SamplingParams& sampling) {
+  const json* bias = fields.object("logit_bias");
+  if (bias == nullptr) return;
+  for (const auto& entry : bias->items()) {
+    const std::string& key = entry.key();
+    int32_t id = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size() || !entry.value().is_number()) {
+      fields.fail("logit_bias", "must map token ids to numbers, as {\"1234\": -5}");
+      return;
+    }
+    sampling.logit_bias[id] = entry.value().get<float>();
+  }
+}
+
+}  // namespace
+
+void read_sampling(RequestFields& fields, SamplingParams& sampling) {
+  sampling.temperature = 1.0F;
+  read_float(fields, "temperature", sampling.temperature);
+  read_float(fields, "top_p", sampling.top_p);
+  read_float(fields, "min_p", sampling.min_p);
+  read_float(fields, "repetition_penalty", sampling.repetition_penalty);
+  read_float(fields, "presence_penalty", sampling.presence_penalty);
+  read_float(fields, "frequency_penalty", sampling.frequency_penalty);
+  if (const auto top_k = fields.integer("top_k", -1)) {
+    sampling.top_k = *top_k < 0 ? 0 : static_cast<int>(*top_k);  // -1 is off, too
+  }
+  sampling.n = static_cast<int>(fields.integer("n", 1).value_or(1));
+  sampling.min_tokens = static_cast<int>(fields.integer("min_tokens").value_or(0));
+  sampling.include_stop_in_output = fields.boolean("include_stop_str_in_output").value_or(false);
+  sampling.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  read_seed(fields, sampling);
+  read_stop(fields, sampling);
+  read_stop_tokens(fields, sampling);
+  read_bias(fields, sampling);
+}
+
+}  // namespace anyslot::server

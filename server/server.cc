@@ -1,0 +1,136 @@
+#include "server.h"
+
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <utility>
+
+#include "api_handler.h"
+#include "api_keys.h"
+#include "http_server.h"
+#include "log.h"
+#include "serving_context.h"
+
+namespace anyslot::server {
+
+namespace {
+
+constexpr size_t kWorkers = 4;  // some of them wait for the engine
+/// For clients to read the end of what was cut off.
+constexpr std::chrono::milliseconds kFarewell{2000};
+
+int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+Executor executor_of(const std::shared_ptr<asio::io_context>& io) {
+  return [io](Task task) { asio::post(*io, std::move(task)); };
+}
+
+}  // namespace
+
+/// Everything that serves, in the order in which it is made.
+class Server::Parts {
+ public:
+  Parts(Engine& engine, const ServerOptions& options, ApiKeys keys, Logger logger)
+      : io_(std::make_shared<asio::io_context>(1)),
+        work_(asio::make_work_guard(*io_)),
+        log_(std::move(logger)),
+        grace_(options.grace),
+        context_{
+            engine,
+            {options.served_model_name.empty() ? engine.model().name : options.served_model_name,
+             options.limits.max_documents, options.default_chat_tokens},
+            options.limits,
+            executor_of(io_),
+            [this](Task task) { asio::post(workers_, std::move(task)); },
+            ActiveRequests(options.max_requests),
+            Metrics(engine),
+            unix_seconds()},
+        handler_(context_, std::move(keys), log_),
+        http_(*io_, handler_, context_.limits, log_),
+        timer_(*io_),
+        workers_(kWorkers) {}
+
+  ~Parts() { workers_.join(); }
+
+  HttpServer& http() { return http_; }
+  const std::string& model_name() const { return context_.rules.model; }
+
+  void run() { io_->run(); }
+
+  void stop() {
+    asio::post(*io_, [this] { begin_shutdown(); });
+  }
+
+ private:
+  void begin_shutdown() {
+    if (std::exchange(stopping_, true)) return;
+    log_->info("shutting down: {} requests have {} ms to end", context_.active.size(),
+               grace_.count());
+    handler_.drain();
+    http_.shut_down([this] { end(); });
+    after(grace_, [this] {
+      if (context_.active.size() > 0) {
+        log_->warn("the grace time is over: {} requests are cut off", context_.active.size());
+      }
+      context_.active.cancel_all();
+      after(kFarewell, [this] { http_.close_all(); });
+    });
+  }
+
+  void after(std::chrono::milliseconds time, Task task) {
+    timer_.expires_after(time);
+    timer_.async_wait([task = std::move(task)](const ErrorCode& cancelled) {
+      if (!cancelled) task();
+    });
+  }
+
+  void end() {
+    timer_.cancel();
+    work_.reset();
+    io_->stop();
+  }
+
+  std::shared_ptr<asio::io_context> io_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  Logger log_;
+  std::chrono::milliseconds grace_;
+  ServingContext context_;
+  ApiHandler handler_;
+  HttpServer http_;
+  asio::steady_timer timer_;
+  asio::thread_pool workers_;
+  bool stopping_ = false;
+};
+
+Expected<std::unique_ptr<Server>> Server::create(Engine& engine, const ServerOptions& options) {
+  auto logger = make_logger(options.log_level);
+  if (!logger.ok()) return logger.status();
+  ApiKeys keys;
+  if (!options.api_key_file.empty()) {
+    auto loaded = ApiKeys::load(options.api_key_file);
+    if (!loaded.ok()) return loaded.status();
+    keys = *std::move(loaded);
+  }
+  auto parts = std::make_unique<Parts>(engine, options, std::move(keys), *std::move(logger));
+  if (Status status = parts->http().listen(options.host, options.port); !status.ok()) {
+    return status;
+  }
+  return std::unique_ptr<Server>(new Server(std::move(parts)));
+}
+
+Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Server::~Server() = default;
+
+uint16_t Server::port() const { return parts_->http().port(); }
+const std::string& Server::model_name() const { return parts_->model_name(); }
+void Server::run() { parts_->run(); }
+void Server::stop() { parts_->stop(); }
+
+}  // namespace anyslot::server

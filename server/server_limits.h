@@ -1,0 +1,23 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+namespace anyslot::server {
+
+/// What one client may take of the server.
+struct Limits {
+  size_t max_header_bytes = 16 << 10;
+  size_t max_body_bytes = 16 << 20;
+  int max_json_depth = 32;
+  int max_documents = 1024;                          // of one request
+  size_t max_unsent_bytes = 1 << 20;                 // of a stream that its client does not read
+  int send_buffer_bytes = 256 << 10;                 // of a connection, in the kernel
+  int max_connections = 1024;                        // more wait to be accepted
+  std::chrono::milliseconds idle_timeout{75'000};    // between two requests of a connection
+  std::chrono::milliseconds header_timeout{10'000};  // from a request's first byte
+  std::chrono::milliseconds body_timeout{60'000};    // from the end of its header
+  std::chrono::milliseconds write_timeout{30'000};   // for each piece that is sent
+};
+
+}  // namespace anyslot::server

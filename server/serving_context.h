@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+
+#include "active_requests.h"
+#include "anyslot/engine.h"
+#include "metrics.h"
+#include "openai_request.h"
+#include "server_limits.h"
+
+namespace anyslot::server {
+
+using Task = std::function<void()>;
+using Executor = std::function<void(Task)>;  // runs a task soon; from any thread
+
+/// What the handlers share. It outlives them.
+struct ServingContext {
+  Engine& engine;
+  RequestRules rules;
+  Limits limits;
+  Executor io;       // the thread of all connections
+  Executor workers;  // for what takes long: parsing, tokenizing, waiting for the engine
+  ActiveRequests active;
+  Metrics metrics;
+  int64_t started = 0;  // seconds since 1970
+};
+
+}  // namespace anyslot::server

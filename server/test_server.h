@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "anyslot/engine.h"
+#include "server.h"
+#include "test_client.h"
+
+namespace anyslot::server {
+
+/// The bundled model, in float32 with a small pool.
+EngineConfig bundled_config();
+
+/// A server on a free port, with its engine, in a thread of its own.
+class TestServer {
+ public:
+  explicit TestServer(const EngineConfig& config, ServerOptions options = {});
+  ~TestServer();
+  TestServer(const TestServer&) = delete;
+  TestServer& operator=(const TestServer&) = delete;
+
+  uint16_t port() const { return server_->port(); }
+  TestClient connect() const { return TestClient(port()); }
+  Engine& engine() { return engine_; }
+  /// The name of the model that requests must give.
+  const std::string& model() const { return server_->model_name(); }
+
+  void stop() { server_->stop(); }
+  /// After stop(): waits for the end of run().
+  void join();
+
+  /// The value of a line of /metrics, which begins with `name`.
+  double metric(const std::string& name) const;
+  /// Waits until nothing runs or waits, then expects a sound pool and no references.
+  void expect_idle();
+
+ private:
+  Engine engine_;
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+}  // namespace anyslot::server

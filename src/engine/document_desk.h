@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "anyslot/engine.h"
+#include "kv/kv_cache.h"
+#include "sched/scheduler.h"
+
+namespace anyslot::internal {
+
+/// The documents of the cache as users handle them: registered ahead, listed, pinned, removed; each
+/// user sees those of one salt. Engine thread only.
+class DocumentDesk {
+ public:
+  using Done = std::function<void(Expected<CachedDocument>)>;
+
+  DocumentDesk(KvCache& cache, Scheduler& scheduler, int64_t block_bytes)
+      : cache_(cache), scheduler_(scheduler), block_bytes_(block_bytes) {}
+
+  /// Has the scheduler encode a document.
+  void submit(std::unique_ptr<Sequence> document, Done done);
+  /// A document's sequence has ended.
+  void end(const EndedSequence& ended);
+  /// Ends all documents that are being encoded.
+  void end_all(const Status& reason);
+  /// Calls those whose documents have ended.
+  void deliver();
+
+  /// See Engine.
+  std::vector<CachedDocument> list(const std::string& salt) const;
+  Status pin(const std::string& key, const std::string& salt);
+  Status unpin(const std::string& key, const std::string& salt);
+  Status remove(const std::string& key, const std::string& salt);
+
+ private:
+  CacheEntry* find(const std::string& key, const std::string& salt);
+  CachedDocument cached_document(const DocumentInfo& info) const;
+
+  KvCache& cache_;
+  Scheduler& scheduler_;
+  int64_t block_bytes_;
+  std::unordered_map<uint64_t, Done> waiting_;  // by id of the document's sequence
+  std::vector<std::pair<Done, Expected<CachedDocument>>> ended_;
+};
+
+}  // namespace anyslot::internal

@@ -1,0 +1,195 @@
+// Documents that are encoded ahead, pinned, or given a time to live.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sched/test_harness.h"
+
+namespace anyslot {
+namespace {
+
+using testing::HasSubstr;
+
+TokenSegment given(int seed, int length, bool pin = false) {
+  TokenSegment document{SegmentKind::kDocument, make_document(seed, length),
+                        "d" + std::to_string(seed), 0};
+  document.pin = pin;
+  return document;
+}
+
+std::unique_ptr<Sequence> request(uint64_t id, const std::vector<TokenSegment>& documents,
+                                  int max_tokens = 5, Method method = Method::kLazy) {
+  std::vector<TokenSegment> segments = documents;
+  segments.push_back({SegmentKind::kText, make_document(90, 4), "", -1});
+  auto normal = normalize_segments(std::move(segments));
+  EXPECT_TRUE(normal.ok());
+  auto sequence = expand_prompt(*normal, method_traits(method, false), {}, "");
+  sequence->id = sequence->request_id = id;
+  sequence->sampling.max_tokens = max_tokens;
+  return sequence;
+}
+
+int64_t rows_of_document(const Harness& harness, int seed) {
+  return std::ranges::count_if(
+      harness.device.views, [seed](const auto& view) { return view.row.token_id / 1000 == seed; });
+}
+
+class EncodedAhead : public testing::TestWithParam<Method> {};
+INSTANTIATE_TEST_SUITE_P(Methods, EncodedAhead,
+                         testing::Values(Method::kLazy, Method::kBlock, Method::kMepic),
+                         [](const auto& method) { return std::string(method_name(method.param)); });
+
+TEST_P(EncodedAhead, IsFoundByTheRequestThatComesLater) {
+  Harness harness(100, {8, 30, false});
+  const uint64_t id = harness.submit_document(given(1, 100), GetParam());
+  harness.run();
+  EXPECT_EQ(rows_of_document(harness, 1), 100);
+  const EndedSequence& ended = harness.ended.at(id);
+  EXPECT_TRUE(ended.status.ok());
+  EXPECT_EQ(ended.document.id, "d1");
+  EXPECT_EQ(ended.document.num_tokens, 100);
+  EXPECT_EQ(ended.document.num_blocks, 7);
+  EXPECT_FALSE(ended.document.encoding);
+  EXPECT_EQ(ended.document.hits, 0);
+  const uint64_t later = harness.submit({{make_document(1, 100)}, make_document(9, 4), GetParam()});
+  harness.run();
+  EXPECT_EQ(rows_of_document(harness, 1), 100);
+  EXPECT_EQ(harness.usages.at(later).documents[0].source, DocumentSource::kPool);
+  EXPECT_EQ(harness.cache().documents(owner_of(""))[0].hits, 1);
+}
+
+TEST_P(EncodedAhead, IsEncodedOnceForAllWhoWantIt) {
+  Harness harness(100, {8, 30, false});
+  const uint64_t first = harness.submit_document(given(1, 100), GetParam());
+  const uint64_t second = harness.submit_document(given(1, 100), GetParam());
+  ASSERT_TRUE(harness.step());
+  ASSERT_EQ(harness.cache().documents(owner_of("")).size(), 1U);
+  EXPECT_TRUE(harness.cache().documents(owner_of(""))[0].encoding);
+  const uint64_t joining =
+      harness.submit({{make_document(1, 100)}, make_document(9, 4), GetParam()});
+  harness.run();
+  EXPECT_EQ(rows_of_document(harness, 1), 100);
+  EXPECT_TRUE(harness.ended.at(first).status.ok());
+  EXPECT_TRUE(harness.ended.at(second).status.ok());
+  EXPECT_EQ(harness.usages.at(joining).documents[0].source, DocumentSource::kJoined);
+  EXPECT_EQ(harness.usages.at(joining).cached_tokens, 0);
+}
+
+TEST(KeptDocuments, OneThatIsReadyTakesNoStepAndMakesRoomForTheNext) {
+  Harness harness(100, {1, 30, false});
+  harness.submit_document(given(1, 20));
+  harness.run();
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < 3; ++i) ids.push_back(harness.submit_document(given(1, 20)));
+  EXPECT_FALSE(harness.step());
+  for (const uint64_t id : ids) EXPECT_TRUE(harness.ended.at(id).status.ok());
+}
+
+TEST(KeptDocuments, APreemptedEncodingStartsOver) {
+  // At four tokens a step, the request needs a third block before the document is done.
+  Harness harness(12, {4, 5, false});
+  harness.submit({{}, make_document(9, 10), Method::kLazy, 150});
+  ASSERT_TRUE(harness.step());
+  const uint64_t id = harness.submit_document(given(1, 10 * kBlockSize));
+  harness.run();
+  EXPECT_GT(harness.scheduler().preemptions_total(), 0);
+  EXPECT_TRUE(harness.ended.at(id).status.ok());
+}
+
+TEST(KeptDocuments, CancelledBeforeItIsReadyLeavesNeitherDocumentNorPin) {
+  Harness harness(100, {8, 16, false});
+  const uint64_t id = harness.submit_document(given(1, 100, true));
+  ASSERT_TRUE(harness.step());
+  EXPECT_EQ(harness.cache().stats().pinned_blocks, 7);
+  ASSERT_NE(harness.scheduler().remove(id), nullptr);
+  EXPECT_EQ(harness.cache().stats().pinned_blocks, 0);
+  EXPECT_EQ(harness.cache().stats().free_blocks, 100);
+  EXPECT_TRUE(harness.scheduler().check_integrity().ok());
+}
+
+TEST(KeptDocuments, APinIsMadeAgainAfterThePreemptionThatDroppedIt) {
+  // The first request grows until the second, whose pinned document is not ready, must go.
+  Harness harness(17, {2, 3, false});
+  harness.submit({{}, make_document(9, 4), Method::kLazy, 250});
+  ASSERT_TRUE(harness.step());
+  Scheduler& scheduler = harness.scheduler();
+  scheduler.submit(request(100, {given(1, 120, true), given(2, 110)}));
+  ASSERT_TRUE(harness.step());
+  EXPECT_EQ(harness.cache().stats().pinned_blocks, 8);
+  harness.run();
+  EXPECT_GT(harness.scheduler().preemptions_total(), 0);
+  EXPECT_EQ(harness.cache().stats().pinned_blocks, 8);
+  EXPECT_EQ(harness.answers.at(100).size(), 5U);
+}
+
+TEST(KeptDocuments, WhatCannotBePinnedIsRefusedWithAllItsChoices) {
+  Harness harness(40);
+  Scheduler& scheduler = harness.scheduler();
+  auto refused = request(1, {given(1, 16 * 21, true)});
+  auto choices = further_choices(*refused, 3);
+  scheduler.submit(std::move(refused));
+  for (auto& choice : choices) {
+    choice->request_id = 1;
+    choice->id = 1 + static_cast<uint64_t>(choice->choice);
+    scheduler.submit(std::move(choice));
+  }
+  scheduler.submit(request(10, {given(2, 20, true), given(2, 20, true)}));
+  harness.run();
+  ASSERT_EQ(harness.ended.size(), 1U);
+  const Status& status = harness.ended.at(1).status;
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("pinning takes 21 blocks, and 0 are pinned"));
+  EXPECT_EQ(harness.answers.at(10).size(), 5U) << "others are served";
+  EXPECT_EQ(harness.cache().stats().pinned_blocks, 2) << "a document named twice is pinned once";
+}
+
+TEST(KeptDocuments, WhatPinsLeaveNoRoomForIsRefusedWhenNothingElseRuns) {
+  Harness harness(40);
+  Scheduler& scheduler = harness.scheduler();
+  scheduler.submit(request(1, {given(1, 16 * 20, true)}));
+  scheduler.submit(request(2, {given(2, 16 * 20)}));
+  scheduler.submit(request(3, {given(3, 16 * 10)}));
+  harness.run();
+  EXPECT_EQ(harness.answers.at(1).size(), 5U);
+  EXPECT_THAT(harness.ended.at(2).status.message(),
+              HasSubstr("needs 21 KV blocks, but pinned documents leave 20 of 40"));
+  EXPECT_EQ(harness.answers.at(3).size(), 5U);
+}
+
+TEST(KeptDocuments, ATimeToLiveIsSetByTheRequestAndKeptByOthers) {
+  Harness harness(100);
+  TokenSegment timed = given(1, 20);
+  timed.ttl_seconds = 10;
+  harness.scheduler().submit(request(1, {timed}));
+  harness.run();
+  const auto time_left = [&] { return harness.cache().documents(owner_of(""))[0].time_left; };
+  EXPECT_EQ(time_left(), 10 * kTicksPerSecond);
+  harness.cache().set_tick(4000);
+  harness.scheduler().submit(request(2, {given(1, 20)}));
+  EXPECT_EQ(time_left(), 6 * kTicksPerSecond);
+  harness.run();
+  EXPECT_EQ(time_left(), 10 * kTicksPerSecond);
+  timed.ttl_seconds = 0;
+  harness.scheduler().submit(request(3, {timed}));
+  harness.run();
+  EXPECT_EQ(time_left(), std::nullopt);
+}
+
+TEST(KeptDocuments, RequestsAreNewlyAdmittedOnce) {
+  Harness harness(14, {8, 64, false});
+  for (int i = 0; i < 4; ++i)
+    harness.submit({{make_document(1, 20)}, make_document(10 + i, 20), Method::kLazy, 60}, 2);
+  harness.submit_document(given(1, 20));
+  std::vector<uint64_t> admitted;
+  bool more = true;
+  while (more) {
+    more = harness.step();
+    for (const Sequence* sequence : harness.scheduler().newly_admitted())
+      admitted.push_back(sequence->id);
+  }
+  EXPECT_GT(harness.scheduler().preemptions_total(), 0);
+  EXPECT_EQ(admitted, (std::vector<uint64_t>{1, 3, 5, 7}));
+}
+
+}  // namespace
+}  // namespace anyslot

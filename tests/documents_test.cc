@@ -1,0 +1,338 @@
+// Documents that users handle by name: registered ahead, listed, pinned, removed.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/engine_support.h"
+#include "support/random_model.h"
+
+namespace anyslot {
+namespace {
+
+using namespace testing_support;
+using testing::HasSubstr;
+
+constexpr int64_t kBlockBytes = 2 * 2 * 2 * 16 * 16 * 4;
+
+Segment document(uint64_t seed, int64_t tokens = 40) {
+  Segment segment = document_segment(random_tokens(tokens, seed));
+  segment.id = "d" + std::to_string(seed);
+  return segment;
+}
+
+Request ask(const std::vector<Segment>& documents, Method method = Method::kLazy) {
+  Request request;
+  request.segments = documents;
+  request.segments.push_back(text_segment({5, 6, 7}));
+  request.method = method;
+  request.sampling.max_tokens = 4;
+  return request;
+}
+
+class DocumentsTest : public testing::Test {
+ protected:
+  static Engine open(int64_t blocks = 200, int max_running_requests = 64) {
+    static const TemporaryModel model({});
+    EngineConfig config = float32_config(model.path());
+    config.kv_cache_bytes = blocks * kBlockBytes;
+    config.max_running_requests = max_running_requests;
+    return open_engine(config);
+  }
+
+  static CachedDocument register_document(Engine& engine, const Segment& segment,
+                                          const DocumentOptions& options = {}) {
+    auto registered = engine.register_document(segment, options);
+    EXPECT_TRUE(registered.ok()) << registered.status().message();
+    return registered.ok() ? *registered : CachedDocument();
+  }
+
+  static Status registering(Engine& engine, const Segment& segment,
+                            const DocumentOptions& options = {}) {
+    return engine.register_document(segment, options).status();
+  }
+
+  /// Runs `queue` while the engine's thread waits for it.
+  template <typename Queue>
+  static void hold(Engine& engine, const Queue& queue) {
+    EngineTestAccess::core(engine).call([&](internal::StepLoop&) { queue(); });
+  }
+};
+
+TEST_F(DocumentsTest, ARegisteredDocumentIsFoundByTheMethodsThatShareIt) {
+  Engine engine = open();
+  const CachedDocument first = register_document(engine, document(1));
+  EXPECT_EQ(first.id, "d1");
+  EXPECT_EQ(first.tokens, 40);
+  EXPECT_EQ(first.bytes, 3 * kBlockBytes);
+  EXPECT_EQ(first.hits, 0);
+  EXPECT_FALSE(first.encoding);
+  EXPECT_FALSE(first.pinned);
+  EXPECT_FALSE(first.ttl_left_seconds.has_value());
+  const int64_t steps = engine.stats().steps_total;
+  EXPECT_EQ(register_document(engine, document(1)).key, first.key);
+  EXPECT_EQ(engine.stats().steps_total, steps) << "it is there already";
+  EXPECT_EQ(engine.stats().document_pool_tokens_total, 0) << "nor is that a hit";
+
+  EXPECT_EQ(run(engine, ask({document(1)})).usage.cached_tokens, 40);
+  EXPECT_EQ(run(engine, ask({document(1)}, Method::kBlock)).usage.cached_tokens, 40);
+  EXPECT_EQ(run(engine, ask({document(1)}, Method::kMepic)).usage.cached_tokens, 0);
+  EXPECT_EQ(engine.documents("").size(), 2U) << "one for mepic";
+  EXPECT_EQ(engine.documents("").back().hits, 2);
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, ADocumentThatIsRegisteredTwiceAtOnceIsEncodedOnceAndRequestsJoin) {
+  Engine engine = open();
+  std::vector<std::promise<Expected<CachedDocument>>> registered(3);
+  std::optional<Stream> stream;
+  hold(engine, [&] {
+    for (auto& result : registered) {
+      engine.register_document(document(1, 300), {}, [&result](Expected<CachedDocument> cached) {
+        result.set_value(std::move(cached));
+      });
+    }
+    stream.emplace(submit(engine, ask({document(1, 300)})));
+  });
+  std::string key;
+  for (auto& result : registered) {
+    const auto cached = result.get_future().get();
+    ASSERT_TRUE(cached.ok()) << cached.status().message();
+    if (key.empty()) key = cached->key;
+    EXPECT_EQ(cached->key, key);
+  }
+  const Usage usage = wait_for(*stream).usage;
+  EXPECT_EQ(usage.documents.at(0).source, DocumentSource::kJoined);
+  EXPECT_EQ(usage.cached_tokens, 0);
+  EXPECT_EQ(engine.stats().document_entries, 1);
+  // One step encodes the document and computes the prompt, and three decode.
+  EXPECT_EQ(engine.stats().steps_total, 4);
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, RegisteringWaitsForItsTurnWithoutStoppingOthers) {
+  Engine engine = open(200, 1);
+  std::vector<std::promise<Expected<CachedDocument>>> registered(4);
+  std::vector<Stream> streams;
+  hold(engine, [&] {
+    for (uint64_t i = 0; i < registered.size(); ++i) {
+      streams.push_back(submit(engine, ask({document(1), document(i)})));
+      engine.register_document(document(i % 2), {}, [&result = registered[i]](auto cached) {
+        result.set_value(std::move(cached));
+      });
+    }
+  });
+  for (Stream& stream : streams) EXPECT_EQ(wait_for(stream).token_ids.size(), 4U);
+  for (auto& result : registered) EXPECT_TRUE(result.get_future().get().ok());
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, AnEngineThatEndsTellsThoseWhoWait) {
+  std::promise<Expected<CachedDocument>> registered;
+  {
+    Engine engine = open();
+    for (int i = 0; i < 20; ++i) {
+      Request request = ask({document(100 + static_cast<uint64_t>(i))});
+      request.sampling.max_tokens = 2000;
+      submit(engine, request).cancel();
+    }
+    engine.register_document(document(1, 3000), {}, [&](Expected<CachedDocument> cached) {
+      registered.set_value(std::move(cached));
+    });
+  }
+  const auto cached = registered.get_future().get();
+  if (!cached.ok()) {
+    EXPECT_EQ(cached.status().code(), StatusCode::kUnavailable);
+  }
+}
+
+TEST_F(DocumentsTest, RefusesToRegisterWhatCannotBeKept) {
+  Engine engine = open(40);
+  const Status text = registering(engine, text_segment({1, 2}));
+  EXPECT_EQ(text.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(text.message(), HasSubstr("must be a document"));
+  for (const Method method : {Method::kPrefix, Method::kFull}) {
+    const Status status = registering(engine, document(1), {method, ""});
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr("keeps no documents"));
+  }
+  EXPECT_EQ(registering(engine, document_segment({})).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(registering(engine, document_segment({128})).code(), StatusCode::kInvalidArgument);
+  const Status large = registering(engine, document(1, 700));
+  EXPECT_EQ(large.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(large.message(), HasSubstr("needs 44 KV blocks (0.3 MiB) for 700 tokens, but the "
+                                         "pool has 40"));
+  EXPECT_THAT(registering(engine, document(1, 8192)).message(),
+              HasSubstr("8192 tokens, which leaves no room"));
+  Segment pinned = document(1, 400);
+  pinned.pin = true;
+  const Status half = registering(engine, pinned);
+  EXPECT_EQ(half.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(half.message(), HasSubstr("pinning takes 25 blocks, and 0 are pinned; at most 20"));
+  Segment timed = document(1);
+  timed.ttl_seconds = -1;
+  EXPECT_THAT(registering(engine, timed).message(), HasSubstr("ttl is -1 seconds"));
+  EXPECT_TRUE(engine.documents("").empty());
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, RequestsAreRefusedWishesThatNobodyCanKeep) {
+  Engine engine = open(40);
+  const auto message = [&](Request request) {
+    const auto stream = engine.submit(request);
+    return stream.ok() ? std::string() : stream.status().message();
+  };
+  Request request = ask({document(1)});
+  request.segments[0].pin = true;
+  request.method = Method::kPrefix;
+  EXPECT_THAT(message(request), HasSubstr("'d1') has a pin, but this method keeps no documents"));
+  request.segments[0].pin = false;
+  request.segments[0].ttl_seconds = 5;
+  EXPECT_THAT(message(request), HasSubstr("'d1') has a ttl, but this method keeps no documents"));
+  request = ask({document(1)});
+  request.segments[1].pin = true;
+  EXPECT_THAT(message(request), HasSubstr("segment 1 is text; pin is for documents"));
+
+  request = ask({document(1), document(2, 340)});
+  request.segments[1].pin = true;
+  const Answer answer = run(engine, request);
+  EXPECT_EQ(answer.finish_reason, FinishReason::kError);
+  Stream stream = submit(engine, request);
+  const Event event = stream.next();
+  EXPECT_EQ(event.error_code, StatusCode::kResourceExhausted);
+  EXPECT_THAT(event.error, HasSubstr("pinning takes 22 blocks, and 0 are pinned"));
+  EXPECT_TRUE(event.last);
+  expect_idle(engine);
+  EXPECT_EQ(run(engine, ask({document(1)})).finish_reason, FinishReason::kLength);
+}
+
+TEST_F(DocumentsTest, AllChoicesOfARefusedRequestEnd) {
+  Engine engine = open(40);
+  Request request = ask({document(2, 340)});
+  request.segments[0].pin = true;
+  request.sampling.n = 3;
+  Stream stream = submit(engine, request);
+  const std::vector<Answer> answers = wait_for_choices(stream);
+  ASSERT_EQ(answers.size(), 3U);
+  for (const Answer& answer : answers) EXPECT_EQ(answer.finish_reason, FinishReason::kError);
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, WhatDoesNotFitBesidePinsIsRefusedWithTheNumbers) {
+  Engine engine = open(40);
+  Segment pinned = document(1, 300);
+  pinned.pin = true;
+  const CachedDocument cached = register_document(engine, pinned);
+  EXPECT_TRUE(cached.pinned);
+  const Answer answer = run(engine, ask({document(2, 340)}));
+  EXPECT_EQ(answer.finish_reason, FinishReason::kError);
+  EXPECT_THAT(answer.error, HasSubstr("needs 23 KV blocks, but pinned documents leave 21 of 40"));
+  EXPECT_EQ(run(engine, ask({document(1, 300), document(3, 300)})).finish_reason,
+            FinishReason::kLength)
+      << "a pinned document of its own takes no more room";
+  EXPECT_THAT(registering(engine, document(2, 340)).message(),
+              HasSubstr("needs 22 KV blocks, but pinned documents leave 21 of 40"));
+  ASSERT_TRUE(engine.unpin_document(cached.key, "").ok());
+  EXPECT_EQ(run(engine, ask({document(2, 340)})).finish_reason, FinishReason::kLength);
+  expect_idle(engine);
+}
+
+// Pins that come while a request waits, or runs and grows, end it when it can never fit again.
+TEST_F(DocumentsTest, PinsThatComeLaterEndWhatCannotFitAnyMore) {
+  Engine engine = open(40);
+  const CachedDocument cached = register_document(engine, document(1, 300));
+  Request request = ask({document(2, 100)});
+  request.sampling.max_tokens = 400;
+  Stream stream = submit(engine, request);
+  ASSERT_TRUE(engine.pin_document(cached.key, "").ok());
+  const Answer answer = wait_for(stream);
+  EXPECT_EQ(answer.finish_reason, FinishReason::kError);
+  EXPECT_THAT(answer.error, HasSubstr("pinned documents leave 21 of 40"));
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, KeysAreCheckedAndMeanOneSaltOnly) {
+  Engine engine = open();
+  const CachedDocument red = register_document(engine, document(1), {std::nullopt, "red"});
+  const CachedDocument blue = register_document(engine, document(1), {std::nullopt, "blue"});
+  EXPECT_NE(red.key, blue.key);
+  for (const std::string& key :
+       {std::string(), std::string("x"), std::string(64, 'g'), std::string(64, 'a'), blue.key}) {
+    EXPECT_EQ(engine.pin_document(key, "red").code(), StatusCode::kNotFound) << key;
+    EXPECT_EQ(engine.unpin_document(key, "red").code(), StatusCode::kNotFound) << key;
+    EXPECT_EQ(engine.remove_document(key, "red").code(), StatusCode::kNotFound) << key;
+  }
+  ASSERT_TRUE(engine.pin_document(red.key, "red").ok());
+  ASSERT_TRUE(engine.pin_document(red.key, "red").ok()) << "once more changes nothing";
+  EXPECT_EQ(engine.stats().pinned_blocks, 3);
+  EXPECT_EQ(engine.remove_document(red.key, "red").code(), StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(engine.unpin_document(red.key, "red").ok());
+  ASSERT_TRUE(engine.unpin_document(red.key, "red").ok());
+  EXPECT_EQ(engine.stats().pinned_blocks, 0);
+  ASSERT_TRUE(engine.remove_document(red.key, "red").ok());
+  EXPECT_EQ(engine.remove_document(red.key, "red").code(), StatusCode::kNotFound);
+  EXPECT_TRUE(engine.documents("red").empty());
+  EXPECT_EQ(engine.documents("blue").size(), 1U);
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, ADocumentRemovedInUseServesThoseWhoUseIt) {
+  Engine engine = open();
+  Request request = ask({document(1)});
+  request.sampling.max_tokens = 200;
+  const Answer expected = run(engine, request);
+  const std::string key = engine.documents("").at(0).key;
+  Stream stream = submit(engine, request);
+  stream.next();
+  ASSERT_TRUE(engine.remove_document(key, "").ok());
+  const Answer later = run(engine, request);
+  EXPECT_EQ(later.usage.documents[0].cached_tokens, 0) << "it is cold";
+  EXPECT_EQ(later.token_ids, expected.token_ids);
+  const Answer answer = wait_for(stream);
+  EXPECT_EQ(std::vector<int32_t>(expected.token_ids.begin() + 1, expected.token_ids.end()),
+            answer.token_ids);
+  EXPECT_EQ(engine.documents("").size(), 1U);
+  EXPECT_EQ(engine.stats().document_entries, 1);
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, ThePreambleIsNotListed) {
+  Engine engine = open();
+  Request request = ask({document(1)});
+  request.segments.insert(request.segments.begin(), text_segment(random_tokens(20, 9)));
+  run(engine, request);
+  const std::vector<CachedDocument> listed = engine.documents("");
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0].id, "d1");
+}
+
+TEST_F(DocumentsTest, TokensAreCountedBySourceAndOnlyOnce) {
+  Engine engine = open();
+  Request request = ask({document(1), document(2)});
+  request.segments.insert(request.segments.begin(), text_segment(random_tokens(20, 9)));
+  request.segments.back() = text_segment(random_tokens(40, 10));
+  run(engine, request);
+  request.sampling.n = 3;
+  run(engine, request);
+  const Stats stats = engine.stats();
+  EXPECT_EQ(stats.prompt_tokens_total, 2 * 140);
+  EXPECT_EQ(stats.document_computed_tokens_total, 80);
+  EXPECT_EQ(stats.document_pool_tokens_total, 80);
+  EXPECT_EQ(stats.document_joined_tokens_total, 0);
+  EXPECT_EQ(stats.text_cached_tokens_total, 20 + 32) << "preamble and question";
+  EXPECT_EQ(stats.cached_tokens_total, 80 + 20 + 32);
+  std::vector<Stream> streams;
+  hold(engine, [&] {
+    for (int i = 0; i < 2; ++i) streams.push_back(submit(engine, ask({document(3)})));
+  });
+  for (Stream& stream : streams) wait_for(stream);
+  EXPECT_EQ(engine.stats().document_computed_tokens_total, 80 + 40);
+  EXPECT_EQ(engine.stats().document_joined_tokens_total, 40);
+}
+
+}  // namespace
+}  // namespace anyslot
