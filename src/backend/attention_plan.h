@@ -61,6 +61,7 @@ struct AttentionPlanOptions {
   int tile_rows = 16;             // rows of one item, at most
   int target_items = 8;           // runs longer than a fair share of so many items are cut
   int64_t min_item_tokens = 256;  // but not into items shorter than this
+  int64_t cut_tokens = 16;        // and at multiples of this of a span's tokens, whole blocks
 };
 
 /// Cuts steps into attention plans; keeps its scratch memory from one step to the next.

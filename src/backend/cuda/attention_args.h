@@ -18,9 +18,17 @@ struct DeviceRange {
   int32_t start = 0;          // of the placement; unless starts >= 0
   int32_t turn = 0;           // into turn_rotations; unless starts >= 0
   int32_t starts = -1;        // into row_starts and row_turns, one for each row of the item
-  int32_t key_rotation = -1;  // raw keys: place of token 0's rotation in key_rotations
+  int32_t key_rotation = -1;  // raw keys: place of token 0's rotation in turn_rotations
   int32_t min_distance = 0;   // position - start, over the rows of the item
   int32_t max_distance = 0;
+};
+
+/// How much of a plan there is, for kernels of a recorded step: it differs from step to step.
+struct PlanCounts {
+  int32_t num_narrow = 0;  // items for the narrow kernel; those for the wide one follow
+  int32_t num_wide = 0;
+  int32_t max_rows = 0;  // of an item
+  int32_t num_merges = 0;
 };
 
 /// What the attention kernels read, all in device memory. Rotations are [n, num_pairs] (cos, sin).
@@ -43,15 +51,15 @@ struct AttentionArgs {
   const int32_t* slots = nullptr;
 
   const float2* row_rotations = nullptr;   // of the step's rows, at their position
-  const float2* turn_rotations = nullptr;  // from a row's position to its place before a span
-  const float2* key_rotations = nullptr;
+  const float2* turn_rotations = nullptr;  // from a row's position to its place before a span;
+                                           // and those of raw keys
 
   float* partial_out = nullptr;     // [num_partials, num_heads, head_dim], not yet divided
   float2* partial_state = nullptr;  // [num_partials, num_heads] (maximum in base 2, sum)
 
-  int num_items = 0;
-  int max_rows = 0;  // of an item
-  int num_merges = 0;
+  PlanCounts counts;
+  const PlanCounts* recorded_counts = nullptr;  // in device memory; unless null, `counts` is void
+  int max_merges = 0;                           // of any step that runs the record
   int num_heads = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
@@ -63,14 +71,23 @@ struct AttentionArgs {
 /// Any head_dim up to 256, any rotary dimension, both key forms; KV and output of `dtype`.
 Status launch_plain_attention(const AttentionArgs& args, DType dtype, cudaStream_t stream);
 
+/// Tokens that the wide kernel reads at a time.
+inline constexpr int kWideStageTokens = 64;
 /// Rows x heads that the narrow kernel takes.
 inline constexpr int kNarrowRows = 16;
-/// Whether the bfloat16 tensor-core kernels serve the shape: turned keys, all of a head turned.
+/// Whether the bfloat16 tensor-core kernels serve the shape: all of a head is turned.
 bool serves_tensor_cores(const AttentionArgs& args);
-/// Items of at most kNarrowRows rows x group: each warp walks pages of its own.
+/// Allow the kernels their shared memory; to be called once.
+Status prepare_narrow_attention();
+Status prepare_wide_attention();
+/// The counts.num_narrow first items, of at most kNarrowRows rows x group: each warp walks pages of
+/// its own.
 Status launch_narrow_attention(const AttentionArgs& args, int num_processors, cudaStream_t stream);
-/// All others: each warp has 16 rows x heads, and all read the same pages.
+/// The counts.num_wide others: each warp has 16 rows x heads, and all read the same pages.
 Status launch_wide_attention(const AttentionArgs& args, int num_processors, cudaStream_t stream);
+/// Whether so many items are those that two blocks of the wide kernel per multiprocessor serve
+/// best.
+bool fills_machine(int num_wide, int num_kv_heads, int num_processors);
 
 /// early: its blocks may be set up while the kernel before is still running (sm_90 and later).
 Status launch_merge(const AttentionArgs& args, DType dtype, bool early, cudaStream_t stream);

@@ -52,6 +52,10 @@ __device__ inline void wait_for_partials() {
 #endif
 }
 
+__device__ inline PlanCounts counts_of(const AttentionArgs& args) {
+  return args.recorded_counts == nullptr ? args.counts : *args.recorded_counts;
+}
+
 /// How row r of an item sees a range.
 __device__ inline int range_start(const AttentionArgs& args, const DeviceRange& range, int r) {
   return range.starts < 0 ? range.start : args.row_starts[range.starts + r];

@@ -15,6 +15,7 @@ __global__ void merge_partials(AttentionArgs args) {
   __shared__ float sums[kWarps];
   __shared__ float4 outs[kWarps][kMaxHeadDim / 4];
   wait_for_partials();
+  if (blockIdx.x >= counts_of(args).num_merges) return;
   const Merge merge = args.merges[blockIdx.x];
   const int head = blockIdx.y;
   const int warp = threadIdx.x / 32;
@@ -63,12 +64,13 @@ __global__ void merge_partials(AttentionArgs args) {
 }  // namespace
 
 Status launch_merge(const AttentionArgs& args, DType dtype, bool early, cudaStream_t stream) {
-  if (args.num_merges == 0) return {};
+  const int num_merges = args.recorded_counts == nullptr ? args.counts.num_merges : args.max_merges;
+  if (num_merges == 0) return {};
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(args.num_merges, args.num_heads);
+  config.gridDim = dim3(num_merges, args.num_heads);
   config.blockDim = dim3(kWarps * 32);
   config.stream = stream;
   config.attrs = &attribute;

@@ -111,6 +111,10 @@ __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int 
     commit_copies();
     const int token = cursor.first_token();
     const uint32_t k = stages + stage * 2 * kPage;
+    if (range.key_rotation >= 0) {
+      turn_keys<kHeadDim, 1, 32>(key_rotations<kHeadDim>(args, range, token), range.end - token, k);
+      __syncwarp();
+    }
     const auto load_q = [&q](int step, int, uint32_t(&fragment)[4]) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) fragment[e] = q[step][e];
@@ -185,7 +189,8 @@ __global__ void __launch_bounds__(kWarps * 32, 2) narrow_attention(AttentionArgs
   let_merge_start();
   const uint32_t stages =
       shared_address(shared) + threadIdx.x / 32 * kStages * 2 * kPageBytes<kHeadDim>;
-  for (int w = blockIdx.x; w < args.num_items * args.num_kv_heads; w += gridDim.x) {
+  const int units = counts_of(args).num_narrow * args.num_kv_heads;
+  for (int w = blockIdx.x; w < units; w += gridDim.x) {
     const WorkItem item = args.items[w / args.num_kv_heads];
     const int kv_head = w % args.num_kv_heads;
     TileState<kHeadDim> state[1];
@@ -196,26 +201,31 @@ __global__ void __launch_bounds__(kWarps * 32, 2) narrow_attention(AttentionArgs
 }
 
 template <int kHeadDim>
-Status launch(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
-  constexpr int kBytes = kSharedBytes<kHeadDim>;
-  if (Status status =
-          cuda_status(cudaFuncSetAttribute(narrow_attention<kHeadDim>,
-                                           cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-                      "shared memory of attention");
-      !status) {
-    return status;
-  }
-  const int blocks = std::min(args.num_items * args.num_kv_heads, 2 * num_processors);
-  narrow_attention<kHeadDim><<<blocks, kWarps * 32, kBytes, stream>>>(args);
-  return launch_status("narrow attention");
+Status prepare() {
+  return cuda_status(
+      cudaFuncSetAttribute(narrow_attention<kHeadDim>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           kSharedBytes<kHeadDim>),
+      "shared memory of attention");
 }
 
 }  // namespace
 
+Status prepare_narrow_attention() {
+  Status status = prepare<64>();
+  return status.ok() ? prepare<128>() : status;
+}
+
 Status launch_narrow_attention(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
-  if (args.num_items == 0) return {};
-  return args.head_dim == 64 ? launch<64>(args, num_processors, stream)
-                             : launch<128>(args, num_processors, stream);
+  if (args.counts.num_narrow == 0) return {};
+  const int units = args.counts.num_narrow * args.num_kv_heads;
+  const int most = 2 * num_processors;
+  const int blocks = args.recorded_counts == nullptr ? std::min(units, most) : most;
+  if (args.head_dim == 64) {
+    narrow_attention<64><<<blocks, kWarps * 32, kSharedBytes<64>, stream>>>(args);
+  } else {
+    narrow_attention<128><<<blocks, kWarps * 32, kSharedBytes<128>, stream>>>(args);
+  }
+  return launch_status("narrow attention");
 }
 
 }  // namespace anyslot::cuda

@@ -64,7 +64,7 @@ __device__ void attend_range(const AttentionArgs& args, const DeviceRange& range
     const float2* rotation =
         range.key_rotation < 0
             ? nullptr
-            : args.key_rotations + (int64_t{range.key_rotation} + i) * args.num_pairs;
+            : args.turn_rotations + (int64_t{range.key_rotation} + i) * args.num_pairs;
     attend(args, q, key, key + value_offset(args), rotation, state);
   }
 }
@@ -144,8 +144,9 @@ __global__ void plain_attention(AttentionArgs args) {
 }  // namespace
 
 Status launch_plain_attention(const AttentionArgs& args, DType dtype, cudaStream_t stream) {
-  if (args.num_items == 0) return {};
-  const dim3 grid(args.num_items, args.num_heads, args.max_rows);
+  const int num_items = args.counts.num_narrow + args.counts.num_wide;
+  if (num_items == 0) return {};
+  const dim3 grid(num_items, args.num_heads, args.counts.max_rows);
   if (dtype == DType::kFloat32) {
     plain_attention<float><<<grid, kWarps * 32, 0, stream>>>(args);
   } else {

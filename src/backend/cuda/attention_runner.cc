@@ -1,6 +1,6 @@
 #include "backend/cuda/attention_runner.h"
 
-#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <numbers>
 
@@ -21,20 +21,31 @@ bool serves_tensor_cores(const AttentionArgs& args) {
          is_aligned(args.out, args.out_stride, sizeof(uint16_t), 4);
 }
 
+Status AttentionRunner::open() {
+  Status status = prepare_narrow_attention();
+  return status.ok() ? prepare_wide_attention() : status;
+}
+
+Status AttentionRunner::reserve(int64_t num_partials, int num_heads, int head_dim) {
+  // Rooms grow by powers of two: each growth stops the device and ends recorded steps.
+  const size_t states = std::bit_ceil(static_cast<size_t>(num_partials * num_heads));
+  Status status = partial_out_.reserve(states * head_dim * sizeof(float), "attention partials");
+  if (status.ok()) status = partial_state_.reserve(states * sizeof(float2), "attention partials");
+  return status;
+}
+
 Status AttentionRunner::run(const AttentionCall& call, cudaStream_t stream) {
   const AttentionSpec& spec = call.spec;
-  const auto states = static_cast<size_t>(call.plan.num_partials) * spec.num_heads;
-  if (Status status =
-          partial_out_.reserve(states * spec.head_dim * sizeof(float), "attention partials");
-      !status) {
-    return status;
-  }
-  if (Status status = partial_state_.reserve(states * sizeof(float2), "attention partials");
-      !status) {
+  if (Status status = reserve(call.plan.num_partials, spec.num_heads, spec.head_dim); !status) {
     return status;
   }
   AttentionArgs args;
   call.data.fill(call.plan, args);
+  args.counts = plan_counts(call.plan, spec.num_heads / spec.num_kv_heads);
+  if (call.recording) {
+    args.recorded_counts = call.data.recorded_counts(call.plan);
+    args.max_merges = static_cast<int>(call.out.rows);
+  }
   args.q = static_cast<const float*>(call.q.data);
   args.q_stride = call.q.row_stride;
   args.out = call.out.data;
@@ -42,7 +53,6 @@ Status AttentionRunner::run(const AttentionCall& call, cudaStream_t stream) {
   args.kv = call.storage.layer(call.layer);
   args.row_rotations = call.rotations.rows;
   args.turn_rotations = call.rotations.turns;
-  args.key_rotations = call.rotations.keys;
   args.partial_out = partial_out_.as<float>();
   args.partial_state = partial_state_.as<float2>();
   args.num_heads = spec.num_heads;
@@ -51,28 +61,19 @@ Status AttentionRunner::run(const AttentionCall& call, cudaStream_t stream) {
   args.num_pairs = spec.rope->num_pairs();
   args.window = static_cast<int>(spec.window);
   args.scale_log2 = spec.scale * std::numbers::log2e_v<float>;
-  if (Status status = launch(call, args, stream); !status) return status;
+  if (Status status = launch(args, call.out.dtype, stream); !status) return status;
+  if (call.plan.num_merges == 0) return {};
   return launch_merge(args, call.out.dtype, early_merge_, stream);
 }
 
-Status AttentionRunner::launch(const AttentionCall& call, AttentionArgs args,
-                               cudaStream_t stream) const {
-  const std::vector<int>& up_to = call.plan.items_up_to;
-  const int num_items = up_to.empty() ? 0 : up_to.back();
-  args.num_items = num_items;
-  args.max_rows = static_cast<int>(up_to.size()) - 1;
-  if (!tensor_cores_ || call.out.dtype != DType::kBFloat16 || call.plan.has_raw_keys ||
-      !serves_tensor_cores(args)) {
-    return launch_plain_attention(args, call.out.dtype, stream);
+Status AttentionRunner::launch(const AttentionArgs& args, DType dtype, cudaStream_t stream) {
+  if (!tensor_cores_ || dtype != DType::kBFloat16 || !serves_tensor_cores(args)) {
+    used_plain_kernel_ = true;
+    return launch_plain_attention(args, dtype, stream);
   }
-  const int narrow_rows =
-      std::min(kNarrowRows / (args.num_heads / args.num_kv_heads), args.max_rows);
-  const int num_narrow = up_to.empty() ? 0 : up_to[narrow_rows];
-  args.num_items = num_narrow;
-  if (Status status = launch_narrow_attention(args, num_processors_, stream); !status)
+  if (Status status = launch_narrow_attention(args, num_processors_, stream); !status) {
     return status;
-  args.items += num_narrow;
-  args.num_items = num_items - num_narrow;
+  }
   return launch_wide_attention(args, num_processors_, stream);
 }
 

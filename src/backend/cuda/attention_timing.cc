@@ -1,9 +1,11 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +16,8 @@
 
 // Times the attention of one layer on the GPU, over inputs that rotate beyond its L2 cache, and
 // compares each result with the plain kernel's on the same inputs. Exit code 1 when one is wrong.
+// `zero` is the time over that with all angles 0, `one` over that with all documents as one, whose
+// queries are turned but once. Then the copies of method block, beside the device's own copy.
 
 namespace anyslot::cuda {
 namespace {
@@ -32,6 +36,7 @@ struct Case {
   int document_tokens;
   bool shared;
   int text_tokens;  // KV of the request's own text, its queries included
+  KeyForm key_form = KeyForm::kTurned;
 };
 constexpr Case kCases[] = {
     {"decode 1 x 4096", 1, 1, 4096, 1024, false, 16},
@@ -50,18 +55,22 @@ constexpr Case kCases[] = {
     {"prefill 2048 over 2048", 1, 2048, 2048, 512, false, 2048},
     {"prefill 4096 over nothing", 1, 4096, 0, 512, false, 4096},
     {"prefill 1024 over 32768", 1, 1024, 32768, 512, false, 1024},
+    {"mepic decode 1 x 16384", 1, 1, 16384, 1024, false, 16, KeyForm::kRaw},
+    {"mepic decode 32 x 16384", 32, 1, 16384, 1024, false, 16, KeyForm::kRaw},
+    {"mepic prefill 64 over 4096", 1, 64, 4096, 512, false, 64, KeyForm::kRaw},
+    {"mepic prefill 1024 over 32768", 1, 1024, 32768, 512, false, 1024, KeyForm::kRaw},
 };
 
 TestStepBuilder make_step(const Case& c) {
   TestStepBuilder step;
   SpanView shared;
-  if (c.shared) shared = step.span(c.context);
+  if (c.shared) shared = step.span(c.context, c.key_form);
   for (int b = 0; b < c.batch; ++b) {
     step.begin_sequence();
     int64_t start = c.shared ? 7 * b : 0;
     for (int64_t done = 0; done < c.context; done += c.document_tokens) {
       const int64_t tokens = std::min<int64_t>(c.document_tokens, c.context - done);
-      step.place(c.shared ? shared : step.span(tokens), start);
+      step.place(c.shared ? shared : step.span(tokens, c.key_form), start);
       start += tokens;
     }
     step.place(step.span(c.text_tokens, KeyForm::kTurned, start), start);
@@ -190,41 +199,101 @@ double time_calls(Backend& backend, const Setup& setup, const AttentionSpec& spe
   return times[kRuns / 2];
 }
 
-bool run_case(Backend& backend, Backend& plain, cudaStream_t stream, const Case& c) {
-  Setup setup = make_setup(backend, c);
+RopeTable make_rope(double base_frequency) {
   RopeParameters parameters;
   for (int j = 0; j < kHeadDim / 2; ++j) {
-    parameters.inv_freq.push_back(std::pow(500'000.0, -2.0 * j / kHeadDim));
+    parameters.inv_freq.push_back(base_frequency * std::pow(500'000.0, -2.0 * j / kHeadDim));
   }
-  const RopeTable rope(parameters);
-  const AttentionSpec spec{kHeads, kKvHeads, kHeadDim, 1.0F / std::sqrt(float{kHeadDim}), 0, &rope};
-  const std::vector<int64_t> windows = {0};
-  const StepPlan& step = setup.step.step;
+  return RopeTable(parameters);
+}
 
-  const auto run_once = [&](Backend& which) {
-    require(which.begin_step(step, windows));
-    require(which.attention(*setup.storage, 0, spec, RowSet::kAll, setup.q_view, setup.out_view));
-    std::vector<float> values = to_floats(*setup.out);
-    require(which.end_step());
-    return values;
-  };
-  require(backend.begin_step(step, windows));  // learns the number of heads that share K
+AttentionSpec spec_of(const RopeTable& rope) {
+  return {kHeads, kKvHeads, kHeadDim, 1.0F / std::sqrt(float{kHeadDim}), 0, &rope};
+}
+
+const std::vector<int64_t> kNoWindow = {0};
+
+std::vector<float> result_of(Backend& backend, Setup& setup, const AttentionSpec& spec) {
+  require(backend.begin_step(setup.step.step, kNoWindow));
   require(backend.attention(*setup.storage, 0, spec, RowSet::kAll, setup.q_view, setup.out_view));
+  std::vector<float> values = to_floats(*setup.out);
   require(backend.end_step());
-  const std::vector<float> actual = run_once(backend);
-  const std::vector<float> expected = run_once(plain);
-  const double error = relative_error(actual, expected);
+  return values;
+}
 
-  require(backend.begin_step(step, windows));
+double time_step(Backend& backend, const Setup& setup, const AttentionSpec& spec,
+                 cudaStream_t stream) {
+  require(backend.begin_step(setup.step.step, kNoWindow));
   const double us = time_calls(backend, setup, spec, stream);
   require(backend.end_step());
+  return us;
+}
+
+bool run_case(Backend& backend, Backend& plain, cudaStream_t stream, const Case& c) {
+  Setup setup = make_setup(backend, c);
+  const RopeTable rope = make_rope(1.0);
+  const RopeTable zero_rope = make_rope(0.0);
+  const AttentionSpec spec = spec_of(rope);
+  static_cast<void>(result_of(backend, setup, spec));  // learns the number of heads that share K
+  const std::vector<float> actual = result_of(backend, setup, spec);
+  const std::vector<float> expected = result_of(plain, setup, spec);
+  const double error = relative_error(actual, expected);
+
+  const double us = time_step(backend, setup, spec, stream);
+  const double zero = us / time_step(backend, setup, spec_of(zero_rope), stream);
+  double one = 1.0;
+  if (!c.shared && c.context > 0) {
+    Case one_document = c;
+    one_document.document_tokens = c.context;
+    one = us / time_step(backend, make_setup(backend, one_document), spec, stream);
+  }
   const double bytes = 2.0 * 2 * kKvHeads * kHeadDim * setup.step.num_blocks() * kBlockSize;
-  const double flops = 4.0 * kHeads * kHeadDim * static_cast<double>(visible_pairs(step));
+  const double flops =
+      4.0 * kHeads * kHeadDim * static_cast<double>(visible_pairs(setup.step.step));
   const bool right = error <= kErrorBound;
-  std::printf("%-42s %9.1f us %7.2f TB/s %7.1f TFLOP/s  error %.1e%s\n", c.name, us,
-              bytes / us / 1e6, flops / us / 1e6, error, right ? "" : "  WRONG");
+  std::printf("%-42s %9.1f us %6.2f TB/s %6.1f TFLOP/s  zero %.3f  one %.3f  error %.1e%s\n",
+              c.name, us, bytes / us / 1e6, flops / us / 1e6, zero, one, error,
+              right ? "" : "  WRONG");
   std::fflush(stdout);
   return right;
+}
+
+double seconds_of(const std::function<void()>& work) {
+  std::vector<double> times;
+  for (int run = 0; run < 9; ++run) {
+    require(cuda_status(cudaDeviceSynchronize(), "timing"));
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    require(cuda_status(cudaDeviceSynchronize(), "timing"));
+    times.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+void time_copies(Backend& backend, int num_copies) {
+  constexpr int kLayers = 32;
+  const KvShape shape{kLayers, kKvHeads, kHeadDim, DType::kBFloat16, 2 * num_copies};
+  const std::unique_ptr<KvStorage> storage = take(backend.create_kv_storage(shape));
+  const RopeTable rope = make_rope(1.0);
+  const std::vector<const RopeTable*> ropes(kLayers, &rope);
+  std::vector<BlockCopy> copies;
+  for (int i = 0; i < num_copies; ++i) {
+    copies.push_back({i, num_copies + (i * 7) % num_copies, kBlockSize, 100 + i / 13 * 200});
+  }
+  const double bytes = 2.0 * static_cast<double>(shape.block_bytes()) * num_copies;
+  const double ours = seconds_of([&] { require(backend.copy_blocks(*storage, copies, ropes)); });
+  const auto device = take(backend.allocate(static_cast<size_t>(bytes)));
+  auto* memory = static_cast<std::byte*>(device->data());
+  const auto half = static_cast<size_t>(bytes) / 2;
+  const double peer = seconds_of([&] {
+    require(cuda_status(cudaMemcpyAsync(memory + half, memory, half, cudaMemcpyDeviceToDevice),
+                        "copying"));
+  });
+  std::printf(
+      "copies of %5d blocks, turned               %9.1f us %6.2f TB/s; cudaMemcpy %.2f TB/s\n",
+      num_copies, ours * 1e6, bytes / ours / 1e12, bytes / peer / 1e12);
 }
 
 }  // namespace
@@ -241,5 +310,6 @@ int main() {
   for (const cuda::Case& c : cuda::kCases) {
     right = cuda::run_case(*backend, *plain, stream, c) && right;
   }
+  for (const int num_copies : {256, 1024, 4096}) cuda::time_copies(*backend, num_copies);
   return right ? 0 : 1;
 }

@@ -10,7 +10,7 @@ namespace anyslot::cuda {
 
 namespace {
 
-constexpr int kStagePages = 4;
+constexpr int kStagePages = kWideStageTokens / kBlockSize;
 
 // Instances: kTiles tiles of 16 rows per warp, kWarps warps of a block, kStages stages in flight,
 // kBlocks blocks to a multiprocessor.
@@ -166,6 +166,11 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
     const int num_pages = cursor.num_pages();
     const bool masked = !all_visible(args, range, token, token + num_pages * kBlockSize);
     const uint32_t k = stages + stage * kStageBytes<kHeadDim>;
+    if (range.key_rotation >= 0) {
+      turn_keys<kHeadDim, kStagePages, kThreads>(key_rotations<kHeadDim>(args, range, token),
+                                                 range.end - token, k);
+      __syncthreads();
+    }
     const auto mask_of = [&](int tile) {
       if constexpr (kTiles == 1) return only_mask;
       return make_mask(args, cursor.range(),
@@ -221,15 +226,17 @@ __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int 
 }
 
 template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
-__global__ void __launch_bounds__(kWarps * 32, kBlocks)
-    wide_attention(AttentionArgs args, int tiles_per_item) {
+__global__ void __launch_bounds__(kWarps * 32, kBlocks) wide_attention(AttentionArgs args) {
   extern __shared__ __align__(128) char shared[];
   const int group = args.num_heads / args.num_kv_heads;
   let_merge_start();
-  const int units = args.num_items * tiles_per_item * args.num_kv_heads;
+  const PlanCounts counts = counts_of(args);
+  constexpr int kRows = kWarps * kTiles * 16;
+  const int tiles_per_item = (counts.max_rows * group + kRows - 1) / kRows;
+  const int units = counts.num_wide * tiles_per_item * args.num_kv_heads;
   for (int w = blockIdx.x; w < units; w += gridDim.x) {
     const int kv_head = w % args.num_kv_heads;
-    const WorkItem item = args.items[w / args.num_kv_heads / tiles_per_item];
+    const WorkItem item = args.items[counts.num_narrow + w / args.num_kv_heads / tiles_per_item];
     const int first_row = w / args.num_kv_heads % tiles_per_item * kWarps * kTiles * 16;
     if (first_row >= (item.row_end - item.row_begin) * group) continue;
     const int warp_row = first_row + static_cast<int>(threadIdx.x) / 32 * kTiles * 16;
@@ -245,40 +252,60 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks)
 }
 
 template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
-Status launch(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
+struct Instance {
   static_assert(kStagePages * kPageBytes<kHeadDim> % (kWarps * 32 * 16) == 0);
-  constexpr int kRows = kWarps * kTiles * 16;
-  constexpr int kQBytes = kTiles == 1 ? 0 : kWarps * kTiles * kPageBytes<kHeadDim>;
-  constexpr int kBytes = kStages * kStageBytes<kHeadDim> + kQBytes;
-  const auto kernel = wide_attention<kHeadDim, kTiles, kWarps, kStages, kBlocks>;
-  if (Status status = cuda_status(
-          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-          "shared memory of attention");
-      !status) {
-    return status;
+  static constexpr int kRows = kWarps * kTiles * 16;
+  static constexpr int kQBytes = kTiles == 1 ? 0 : kWarps * kTiles * kPageBytes<kHeadDim>;
+  static constexpr int kBytes = kStages * kStageBytes<kHeadDim> + kQBytes;
+  static constexpr auto kKernel = wide_attention<kHeadDim, kTiles, kWarps, kStages, kBlocks>;
+
+  static Status prepare() {
+    return cuda_status(
+        cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+        "shared memory of attention");
   }
-  const int rows = args.max_rows * (args.num_heads / args.num_kv_heads);
-  const int tiles_per_item = (rows + kRows - 1) / kRows;
-  const int units = args.num_items * tiles_per_item * args.num_kv_heads;
-  const int blocks = std::min(units, kBlocks * num_processors);
-  kernel<<<blocks, kWarps * 32, kBytes, stream>>>(args, tiles_per_item);
-  return launch_status("wide attention");
-}
+
+  static Status launch(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
+    const int rows = args.counts.max_rows * (args.num_heads / args.num_kv_heads);
+    const int units = args.counts.num_wide * ((rows + kRows - 1) / kRows) * args.num_kv_heads;
+    const int most = kBlocks * num_processors;
+    const int blocks = args.recorded_counts == nullptr ? std::min(units, most) : most;
+    kKernel<<<blocks, kWarps * 32, kBytes, stream>>>(args);
+    return launch_status("wide attention");
+  }
+};
+
+// Where the items fill the machine twice over, two blocks of 4 warps per multiprocessor hide each
+// other's waiting, and 32 rows per warp halve what is read from shared memory. Where there is one
+// item per multiprocessor, 8 warps share it.
+template <int kHeadDim>
+using Many = Instance<kHeadDim, 2, 4, 2, 2>;
+template <int kHeadDim>
+using Few = Instance<kHeadDim, 1, 8, 2, 1>;
 
 }  // namespace
 
-/// Where the items fill the machine twice over, two blocks of 4 warps per multiprocessor hide each
-/// other's waiting, and 32 rows per warp halve what is read from shared memory. Where there is one
-/// item per multiprocessor, 8 warps share it.
-Status launch_wide_attention(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
-  if (args.num_items == 0) return {};
-  const bool many = args.num_items * args.num_kv_heads > num_processors * 3 / 2;
-  if (args.head_dim == 64) {
-    return many ? launch<64, 2, 4, 2, 2>(args, num_processors, stream)
-                : launch<64, 1, 8, 2, 1>(args, num_processors, stream);
+Status prepare_wide_attention() {
+  for (const auto prepare :
+       {Many<64>::prepare, Few<64>::prepare, Many<128>::prepare, Few<128>::prepare}) {
+    if (Status status = prepare(); !status) return status;
   }
-  return many ? launch<128, 2, 4, 2, 2>(args, num_processors, stream)
-              : launch<128, 1, 8, 2, 1>(args, num_processors, stream);
+  return {};
+}
+
+bool fills_machine(int num_wide, int num_kv_heads, int num_processors) {
+  return num_wide * num_kv_heads > num_processors * 3 / 2;
+}
+
+Status launch_wide_attention(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
+  if (args.counts.num_wide == 0) return {};
+  const bool many = fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors);
+  if (args.head_dim == 64) {
+    return many ? Many<64>::launch(args, num_processors, stream)
+                : Few<64>::launch(args, num_processors, stream);
+  }
+  return many ? Many<128>::launch(args, num_processors, stream)
+              : Few<128>::launch(args, num_processors, stream);
 }
 
 }  // namespace anyslot::cuda

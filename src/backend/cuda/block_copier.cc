@@ -2,12 +2,25 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/elementwise.h"
 
 namespace anyslot::cuda {
+
+BlockCopier::~BlockCopier() {
+  if (side_ == nullptr) return;
+  cudaStreamSynchronize(side_);
+  cudaStreamDestroy(side_);
+}
+
+Status BlockCopier::open() { return cuda_status(cudaStreamCreate(&side_), "opening a stream"); }
+
+Status BlockCopier::let_wait(cudaStream_t stream) {
+  return std::exchange(pending_, false) ? done_.let_wait(stream) : Status();
+}
 
 Status BlockCopier::run(CudaKvStorage& storage, std::span<const BlockCopy> copies,
                         std::span<const RopeTable* const> rope, cudaStream_t stream) {
@@ -30,12 +43,15 @@ Status BlockCopier::run(CudaKvStorage& storage, std::span<const BlockCopy> copie
   std::memcpy(staging_.data() + freq_bytes + copy_bytes, num_pairs.data(),
               num_pairs.size() * sizeof(int));
   if (Status status = cuda_status(
-          cudaMemcpyAsync(staged_.data(), staging_.data(), bytes, cudaMemcpyHostToDevice, stream),
+          cudaMemcpyAsync(staged_.data(), staging_.data(), bytes, cudaMemcpyHostToDevice, side_),
           "copying block copies");
       !status) {
     return status;
   }
-  if (Status status = staging_free_.record(stream); !status) return status;
+  if (Status status = staging_free_.record(side_); !status) return status;
+  // The blocks are read after the steps that wrote them, and written after those that read them.
+  if (Status status = before_.record(stream); !status) return status;
+  if (Status status = before_.let_wait(side_); !status) return status;
   const auto* staged = staged_.as<std::byte>();
   const KvCopy copy{storage.layer(0),
                     storage.layer_bytes(),
@@ -45,8 +61,14 @@ Status BlockCopier::run(CudaKvStorage& storage, std::span<const BlockCopy> copie
                     shape.head_dim,
                     reinterpret_cast<const double*>(staged),
                     reinterpret_cast<const int*>(staged + freq_bytes + copy_bytes)};
-  return launch_copy_blocks(copy, reinterpret_cast<const BlockCopy*>(staged + freq_bytes),
-                            static_cast<int>(copies.size()), stream);
+  if (Status status =
+          launch_copy_blocks(copy, reinterpret_cast<const BlockCopy*>(staged + freq_bytes),
+                             static_cast<int>(copies.size()), side_);
+      !status) {
+    return status;
+  }
+  pending_ = true;
+  return done_.record(side_);
 }
 
 }  // namespace anyslot::cuda

@@ -10,14 +10,27 @@
 
 namespace anyslot::cuda {
 
-/// Runs block copies in all layers.
+/// Runs block copies in all layers, in a stream of its own beside the step that they belong to.
 class BlockCopier {
  public:
-  /// rope: one table per layer; arguments are checked.
+  BlockCopier() = default;
+  BlockCopier(const BlockCopier&) = delete;
+  BlockCopier& operator=(const BlockCopier&) = delete;
+  ~BlockCopier();
+  Status open();
+
+  /// Starts copies after what `stream` has to do by now. rope: one table per layer; arguments are
+  /// checked.
   Status run(CudaKvStorage& storage, std::span<const BlockCopy> copies,
              std::span<const RopeTable* const> rope, cudaStream_t stream);
+  /// Lets what comes in `stream` from now on wait for the copies that it has not waited for.
+  Status let_wait(cudaStream_t stream);
 
  private:
+  cudaStream_t side_ = nullptr;
+  Event before_;
+  Event done_;
+  bool pending_ = false;
   PinnedMemory staging_;
   DeviceMemory staged_;
   Event staging_free_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "backend/cuda/elementwise.h"
 #include "backend/cuda/linear.h"
 #include "backend/cuda/step_data.h"
+#include "backend/cuda/step_recorder.h"
 #include "backend/op_checks.h"
 
 namespace anyslot {
@@ -49,7 +51,6 @@ class CudaBackend : public Backend {
       : device_(device),
         dtype_(dtype),
         stream_(options.stream),
-
         attention_(device.multiProcessorCount, options.tensor_cores, device.major >= 9) {}
   ~CudaBackend() override { cudaStreamSynchronize(stream_); }
 
@@ -58,6 +59,7 @@ class CudaBackend : public Backend {
   std::string_view name() const override { return "cuda"; }
   std::string description() const override;
   DType activation_dtype() const override { return dtype_; }
+  std::optional<MemoryInfo> device_memory() const override;
 
   Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) override;
   Expected<std::unique_ptr<LinearWeight>> load_linear(std::span<const TensorView> parts) override;
@@ -78,6 +80,8 @@ class CudaBackend : public Backend {
   Status gated_silu(const TensorView& gate_up, const TensorView& out) override;
   Status gather_sampled(const TensorView& x, const TensorView& out) override;
   Status download(const TensorView& x, std::span<float> out) override;
+  Status argmax(const TensorView& x, std::span<int32_t> out) override;
+  Status run_recorded(const RecordKey& key, FunctionRef<Status()> work) override;
 
  private:
   int64_t num_rows() const { return static_cast<int64_t>(all_rows_.size()); }
@@ -86,6 +90,8 @@ class CudaBackend : public Backend {
   AttentionPlanOptions plan_options() const;
   void count_tiles(const StepPlan& plan);
   Expected<const float*> mirrored(const float* values, int64_t count);
+  Status wait_for_copies();
+  StepRecorder::Facts record_facts(const RecordKey& key) const;
 
   cudaDeviceProp device_;
   DType dtype_;
@@ -96,7 +102,13 @@ class CudaBackend : public Backend {
   int num_kv_heads_ = 1;   // of the latest KV storage
   int64_t num_tiles_ = 0;  // of the step
   bool has_wide_tiles_ = false;
-  int group_ = 4;  // of the latest attention
+  int num_heads_ = 4;  // of the latest attention
+  int group_ = 4;
+  int head_dim_ = 0;
+
+  StepRecorder recorder_;
+  bool recording_ = false;
+  uint64_t memory_version_ = 0;  // grows with everything that others may hold in device memory
 
   const StepPlan* step_ = nullptr;
   std::vector<int32_t> all_rows_;
@@ -111,6 +123,8 @@ class CudaBackend : public Backend {
   PinnedMemory staging_;
   DeviceMemory staged_;
   Event staging_free_;
+  DeviceMemory tokens_;
+  PinnedMemory host_tokens_;
 };
 
 Status CudaBackend::open() {
@@ -125,7 +139,15 @@ Status CudaBackend::open() {
   Expected<std::unique_ptr<LinearRunner>> products = LinearRunner::create(dtype_);
   if (!products) return products.status();
   products_ = std::move(*products);
-  return {};
+  if (Status status = copier_.open(); !status) return status;
+  return attention_.open();
+}
+
+std::optional<MemoryInfo> CudaBackend::device_memory() const {
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  cudaMemGetInfo(&free_bytes, &total_bytes);
+  return MemoryInfo{static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
 }
 
 std::string CudaBackend::description() const {
@@ -138,6 +160,7 @@ Status CudaBackend::check_step() const {
 }
 
 Expected<std::unique_ptr<DeviceBuffer>> CudaBackend::allocate(size_t bytes) {
+  ++memory_version_;
   DeviceMemory memory;
   if (Status status = memory.reserve(bytes, "a buffer"); !status) return status;
   if (Status status = memory.clear(); !status) return status;
@@ -146,12 +169,14 @@ Expected<std::unique_ptr<DeviceBuffer>> CudaBackend::allocate(size_t bytes) {
 
 Expected<std::unique_ptr<LinearWeight>> CudaBackend::load_linear(
     std::span<const TensorView> parts) {
+  ++memory_version_;
   return products_->load(parts);
 }
 
 Expected<std::unique_ptr<KvStorage>> CudaBackend::create_kv_storage(const KvShape& shape) {
   Expected<std::unique_ptr<CudaKvStorage>> storage = CudaKvStorage::create(shape);
   if (!storage) return storage.status();
+  ++memory_version_;
   num_kv_heads_ = shape.num_kv_heads;
   return std::unique_ptr<KvStorage>(std::move(*storage));
 }
@@ -166,6 +191,7 @@ AttentionPlanOptions CudaBackend::plan_options() const {
   options.tile_rows = std::max(1, kTileRows / group_);
   options.target_items = std::max(1, (one_each ? 1 : 2) * processors / num_kv_heads_);
   options.min_item_tokens = 128;
+  if (one_each) options.cut_tokens = kWideStageTokens;  // what the kernel takes at a time
   return options;
 }
 
@@ -187,7 +213,7 @@ Status CudaBackend::begin_step(const StepPlan& plan, std::span<const int64_t> wi
     all_rows_.push_back(static_cast<int32_t>(r));
     if (plan.rows[r].sample) sampled_rows_.push_back(static_cast<int32_t>(r));
   }
-  if (Status status = data_.begin(plan); !status) return status;
+  if (Status status = data_.begin(plan, group_); !status) return status;
   count_tiles(plan);
   plans_.clear();
   const bool all_are_sampled = sampled_rows_.size() == all_rows_.size();
@@ -203,8 +229,53 @@ Status CudaBackend::begin_step(const StepPlan& plan, std::span<const int64_t> wi
     }
   }
   if (Status status = data_.upload(stream_); !status) return status;
+  attention_.take_used_plain_kernel();
   step_ = &plan;
   return {};
+}
+
+/// Copies of blocks run beside the step until it reads or writes KV.
+Status CudaBackend::wait_for_copies() { return copier_.let_wait(stream_); }
+
+StepRecorder::Facts CudaBackend::record_facts(const RecordKey& key) const {
+  const auto number = [](const void* address) { return reinterpret_cast<uint64_t>(address); };
+  StepRecorder::Facts facts = {number(key.owner),
+                               number(key.storage),
+                               static_cast<uint64_t>(key.num_rows),
+                               memory_version_,
+                               static_cast<uint64_t>(data_.layout_version()),
+                               number(attention_.partials()),
+                               number(attention_.partial_states()),
+                               static_cast<uint64_t>(group_)};
+  for (const WindowPlans& plans : plans_) {
+    for (const DevicePlan* plan : {&plans.all, &plans.sampled}) {
+      const PlanCounts counts = plan_counts(*plan, group_);
+      const bool fills = fills_machine(counts.num_wide, num_kv_heads_, device_.multiProcessorCount);
+      facts.push_back(static_cast<uint64_t>(plan->window));
+      facts.push_back((counts.num_narrow > 0 ? 1U : 0U) | (counts.num_wide > 0 ? 2U : 0U) |
+                      (fills ? 4U : 0U) | (counts.num_merges > 0 ? 8U : 0U));
+    }
+  }
+  return facts;
+}
+
+Status CudaBackend::run_recorded(const RecordKey& key, FunctionRef<Status()> work) {
+  if (Status status = check_step(); !status) return status;
+  if (Status status = wait_for_copies(); !status) return status;
+  for (const WindowPlans& plans : plans_) {
+    for (const DevicePlan* plan : {&plans.all, &plans.sampled}) {
+      const Status status = attention_.reserve(plan->num_partials, num_heads_, head_dim_);
+      if (!status) return status;
+    }
+  }
+  const auto run = [&](bool recording) {
+    recording_ = recording;
+    Status status = work();
+    recording_ = false;
+    return status;
+  };
+  const auto was_recordable = [&] { return !attention_.take_used_plain_kernel(); };
+  return recorder_.run(record_facts(key), run, was_recordable, stream_);
 }
 
 Status CudaBackend::end_step() {
@@ -296,7 +367,8 @@ Status CudaBackend::write_kv(KvStorage& storage, int layer, const AttentionSpec&
     return status;
   }
   if (Status status = check_write_slots(step_->rows, storage.shape()); !status) return status;
-  const Expected<StepData::Rotations> rotations = data_.rotations(*spec.rope, stream_);
+  if (Status status = wait_for_copies(); !status) return status;
+  const Expected<StepData::Rotations> rotations = data_.rotations(*spec.rope, recording_, stream_);
   if (!rotations) return rotations.status();
   const KvWrite write{static_cast<CudaKvStorage&>(storage).layer(layer),
                       storage.shape().dtype,
@@ -321,13 +393,17 @@ Status CudaBackend::attention(const KvStorage& storage, int layer, const Attenti
   if (Status status = check_tensor("out", out, num, cols, dtype_); !status) return status;
   for (const WindowPlans& plans : plans_) {
     if (plans.all.window != spec.window) continue;
+    num_heads_ = spec.num_heads;
     group_ = spec.num_heads / spec.num_kv_heads;
+    head_dim_ = spec.head_dim;
     if (num == 0) return {};
-    const Expected<StepData::Rotations> rotations = data_.rotations(*spec.rope, stream_);
+    if (Status status = wait_for_copies(); !status) return status;
+    const Expected<StepData::Rotations> rotations =
+        data_.rotations(*spec.rope, recording_, stream_);
     if (!rotations) return rotations.status();
     return attention_.run(
         {static_cast<const CudaKvStorage&>(storage), layer, spec,
-         rows == RowSet::kAll ? plans.all : plans.sampled, data_, *rotations, q, out},
+         rows == RowSet::kAll ? plans.all : plans.sampled, data_, *rotations, q, out, recording_},
         stream_);
   }
   return invalid_argument("window " + std::to_string(spec.window) +
@@ -373,6 +449,27 @@ Status CudaBackend::download(const TensorView& x, std::span<float> out) {
   return cuda_status(cudaStreamSynchronize(stream_), "download");
 }
 
+Status CudaBackend::argmax(const TensorView& x, std::span<int32_t> out) {
+  const auto num = static_cast<int64_t>(out.size());
+  if (Status status = check_tensor("x", x, num, x.cols, DType::kFloat32); !status) return status;
+  if (num == 0) return {};
+  if (Status status = tokens_.reserve(out.size_bytes(), "chosen tokens"); !status) return status;
+  if (Status status = host_tokens_.reserve(out.size_bytes()); !status) return status;
+  if (Status status = launch_argmax(x, tokens_.as<int32_t>(), stream_); !status) return status;
+  if (Status status =
+          cuda_status(cudaMemcpyAsync(host_tokens_.data(), tokens_.data(), out.size_bytes(),
+                                      cudaMemcpyDeviceToHost, stream_),
+                      "copying chosen tokens");
+      !status) {
+    return status;
+  }
+  if (Status status = cuda_status(cudaStreamSynchronize(stream_), "a step"); !status) {
+    return status;
+  }
+  std::memcpy(out.data(), host_tokens_.data(), out.size_bytes());
+  return {};
+}
+
 }  // namespace
 
 Expected<std::unique_ptr<Backend>> open_cuda_backend(const BackendOptions& options,
@@ -382,7 +479,8 @@ Expected<std::unique_ptr<Backend>> open_cuda_backend(const BackendOptions& optio
     return invalid_argument("the CUDA backend computes in bfloat16 or float32, not in float16");
   }
   if (options.int8_weights) {
-    return failed_precondition("int8 weights are not served by the CUDA backend: use bfloat16");
+    return failed_precondition(
+        "int8 weights are not served on a GPU: leave out --weights int8, or use the device 'cpu'");
   }
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {

@@ -63,6 +63,11 @@ Status Event::wait() const {
                            : cuda_status(cudaEventSynchronize(event_), "work of an earlier step");
 }
 
+Status Event::let_wait(cudaStream_t stream) const {
+  return event_ == nullptr ? Status()
+                           : cuda_status(cudaStreamWaitEvent(stream, event_, 0), "an event");
+}
+
 Status CudaBuffer::write(std::span<const std::byte> bytes) {
   if (bytes.size() > bytes_) return invalid_argument("a buffer is smaller than what is written");
   return cuda_status(cudaMemcpy(memory_.data(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice),

@@ -60,6 +60,8 @@ class Event {
   Status record(cudaStream_t stream);
   /// Returns at once when nothing was recorded.
   Status wait() const;
+  /// Lets what comes in `stream` from now on wait, if something was recorded.
+  Status let_wait(cudaStream_t stream) const;
 
  private:
   cudaEvent_t event_ = nullptr;

@@ -22,11 +22,21 @@ Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaS
 Status launch_gather(const TensorView& x, const int32_t* indices, const TensorView& out,
                      cudaStream_t stream);
 
+/// Angles in device memory.
+struct AngleList {
+  const int32_t* angles = nullptr;
+  int64_t count = 0;
+  const int64_t* recorded_count = nullptr;  // in device memory; unless null, `count` is void
+  int64_t num_scaled = 0;                   // how many of the first take the factor
+};
 /// Cosines and sines of angles[i] * inv_freq[j], formed in float64, times `factor` for i <
-/// num_scaled. out: [num_angles, num_pairs].
-Status launch_rotations(const int32_t* angles, int64_t num_angles, int64_t num_scaled,
-                        double factor, const double* inv_freq, int num_pairs, float2* out,
-                        cudaStream_t stream);
+/// num_scaled. out: [count, num_pairs].
+Status launch_rotations(const AngleList& angles, double factor, const double* inv_freq,
+                        int num_pairs, float2* out, cudaStream_t stream);
+
+/// tokens[r]: the column of the largest element of row r, the first of equal ones; -1 when one is
+/// not finite. x: float32.
+Status launch_argmax(const TensorView& x, int32_t* tokens, cudaStream_t stream);
 
 /// Where K and V of the step's rows go.
 struct KvWrite {

@@ -110,11 +110,16 @@ Expected<std::unique_ptr<LinearWeight>> LinearRunner::load(
   size_t offset = 0;
   for (const TensorView& part : parts) {
     const size_t size = static_cast<size_t>(part.rows * in_features) * dtype_size(dtype_);
-    std::vector<std::byte> packed(size);
-    append_rows(part, dtype_, packed.data());
-    if (Status status = cuda_status(cudaMemcpy(memory.as<std::byte>() + offset, packed.data(), size,
-                                               cudaMemcpyHostToDevice),
-                                    "copying a weight");
+    std::vector<std::byte> packed;
+    const bool is_packed = part.dtype == dtype_ && part.row_stride == part.cols;
+    if (!is_packed) {
+      packed.resize(size);
+      append_rows(part, dtype_, packed.data());
+    }
+    const void* from = is_packed ? part.data : packed.data();
+    if (Status status = cuda_status(
+            cudaMemcpy(memory.as<std::byte>() + offset, from, size, cudaMemcpyHostToDevice),
+            "copying a weight");
         !status) {
       return status;
     }

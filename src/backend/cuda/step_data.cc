@@ -1,7 +1,7 @@
 #include "backend/cuda/step_data.h"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -12,26 +12,38 @@ namespace anyslot::cuda {
 
 namespace {
 
-constexpr size_t kAlignment = 16;
+constexpr size_t kSmallestSection = 256;
 
 int32_t narrowed(int64_t value) { return static_cast<int32_t>(value); }
 
 }  // namespace
 
-template <typename T>
-size_t StepData::append(std::span<const T> values) {
-  const size_t offset = (host_.size() + kAlignment - 1) / kAlignment * kAlignment;
-  host_.resize(offset + values.size_bytes());
-  if (!values.empty()) std::memcpy(host_.data() + offset, values.data(), values.size_bytes());
-  return offset;
+PlanCounts plan_counts(const DevicePlan& plan, int group) {
+  PlanCounts counts;
+  counts.num_merges = plan.num_merges;
+  if (plan.items_up_to.empty()) return counts;
+  counts.max_rows = narrowed(static_cast<int64_t>(plan.items_up_to.size())) - 1;
+  counts.num_narrow =
+      plan.items_up_to[static_cast<size_t>(std::min(kNarrowRows / group, counts.max_rows))];
+  counts.num_wide = plan.items_up_to.back() - counts.num_narrow;
+  return counts;
 }
 
-Status StepData::begin(const StepPlan& step) {
+template <typename T>
+void StepData::put(int section, std::span<const T> values) {
+  const auto index = static_cast<size_t>(section);
+  if (sections_.size() <= index) sections_.resize(index + 1);
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  sections_[index].bytes.assign(bytes.begin(), bytes.end());
+}
+
+Status StepData::begin(const StepPlan& step, int group) {
   ++step_;
-  host_.clear();
+  group_ = group;
+  num_plans_ = 0;
+  for (Section& section : sections_) section.bytes.clear();
   turns_.clear();
   turn_index_.clear();
-  key_angles_.clear();
   num_rows_ = static_cast<int64_t>(step.rows.size());
   row_angles_.clear();
   std::vector<int64_t> slots;
@@ -41,13 +53,18 @@ Status StepData::begin(const StepPlan& step) {
     row_angles_.push_back(narrowed(row.position));
     slots.push_back(row.write_slot);
   }
-  positions_ = append(std::span<const int32_t>(row_angles_));
-  write_slots_ = append(std::span<const int64_t>(slots));
-  sampled_rows_ = append(std::span<const int32_t>(sampled));
+  put(kPositions, std::span<const int32_t>(row_angles_));
+  put(kWriteSlots, std::span<const int64_t>(slots));
+  put(kSampledRows, std::span<const int32_t>(sampled));
   for (const Row& row : step.rows) row_angles_.push_back(narrowed(row.write_angle));
+  put_block_lists(step);
+  return {};
+}
 
+void StepData::put_block_lists(const StepPlan& step) {
   std::vector<int32_t> blocks;
   block_offsets_.clear();
+  key_angles_.clear();
   key_offsets_.clear();
   struct List {
     size_t offset;
@@ -67,13 +84,13 @@ Status StepData::begin(const StepPlan& step) {
       key_angles_.push_back(narrowed(placement.start + i));
     }
   }
-  blocks_ = append(std::span<const int32_t>(blocks));
-  return {};
+  put(kBlocks, std::span<const int32_t>(blocks));
 }
 
+/// Its place after the raw keys' angles, which are all known by now.
 int32_t StepData::turn_of(int64_t angle) {
-  const auto [entry, is_new] =
-      turn_index_.try_emplace(angle, narrowed(static_cast<int64_t>(turns_.size())));
+  const auto [entry, is_new] = turn_index_.try_emplace(
+      angle, narrowed(static_cast<int64_t>(key_angles_.size() + turns_.size())));
   if (is_new) turns_.push_back(narrowed(angle));
   return entry->second;
 }
@@ -107,6 +124,7 @@ DeviceRange StepData::device_range(const StepPlan& step, const AttentionPlan& pl
 DevicePlan StepData::add(const StepPlan& step, const AttentionPlan& plan) {
   DevicePlan result;
   result.window = plan.window;
+  result.first_section = kFirstPlan + num_plans_++ * kPlanSections;
   result.num_merges = narrowed(static_cast<int64_t>(plan.merges.size()));
   result.num_partials = plan.num_partials;
 
@@ -123,47 +141,88 @@ DevicePlan StepData::add(const StepPlan& step, const AttentionPlan& plan) {
   for (const WorkItem& item : items) {
     for (int32_t r = item.range_begin; r < item.range_end; ++r) {
       ranges[r] = device_range(step, plan, item, plan.ranges[r]);
-      result.has_raw_keys = result.has_raw_keys || ranges[r].key_rotation >= 0;
     }
   }
+  const int first = result.first_section;
+  put_row_turns(step, plan, first);
+  const PlanCounts counts = plan_counts(result, group_);
+  put(first + kCounts, std::span<const PlanCounts>(&counts, 1));
+  put(first + kItems, std::span<const WorkItem>(items));
+  put(first + kRanges, std::span<const DeviceRange>(ranges));
+  put(first + kRows, std::span<const int32_t>(plan.rows));
+  put(first + kOutputRows, std::span<const int32_t>(plan.output_rows));
+  put(first + kMerges, std::span<const Merge>(plan.merges));
+  put(first + kSlots, std::span<const int32_t>(plan.slots));
+  return result;
+}
+
+void StepData::put_row_turns(const StepPlan& step, const AttentionPlan& plan, int first_section) {
   std::vector<int32_t> starts(plan.starts.size());
   std::vector<int32_t> turns(plan.starts.size());
-  for (const WorkItem& item : items) {
+  for (const WorkItem& item : plan.items) {
     for (int32_t i = item.range_begin; i < item.range_end; ++i) {
       const Range& range = plan.ranges[i];
       if (range.starts < 0) continue;
       const int64_t first_angle = step.placements[range.placement].span.first_angle;
-      for (int64_t r = range.starts; r < range.starts + rows_of(item); ++r) {
+      for (int64_t r = range.starts; r < range.starts + item.row_end - item.row_begin; ++r) {
         starts[r] = narrowed(plan.starts[r]);
         turns[r] = turn_of(first_angle - plan.starts[r]);
       }
     }
   }
-  result.items = append(std::span<const WorkItem>(items));
-  result.ranges = append(std::span<const DeviceRange>(ranges));
-  result.rows = append(std::span<const int32_t>(plan.rows));
-  result.output_rows = append(std::span<const int32_t>(plan.output_rows));
-  result.row_starts = append(std::span<const int32_t>(starts));
-  result.row_turns = append(std::span<const int32_t>(turns));
-  result.merges = append(std::span<const Merge>(plan.merges));
-  result.slots = append(std::span<const int32_t>(plan.slots));
-  return result;
+  put(first_section + kRowStarts, std::span<const int32_t>(starts));
+  put(first_section + kRowTurns, std::span<const int32_t>(turns));
+}
+
+/// Places all sections; those that may be long come last. Returns the bytes in use.
+size_t StepData::lay_out() {
+  bool grown = false;
+  for (Section& section : sections_) {
+    if (section.bytes.size() <= section.capacity) continue;
+    section.capacity = std::bit_ceil(std::max(section.bytes.size(), kSmallestSection));
+    grown = true;
+  }
+  if (grown) {
+    ++layout_version_;
+    size_t offset = 0;
+    const auto place = [&offset](Section& section) {
+      section.offset = offset;
+      offset += section.capacity;
+    };
+    for (size_t i = 0; i < sections_.size(); ++i) {
+      if (i != kBlocks && i != kAngles) place(sections_[i]);
+    }
+    place(sections_[kBlocks]);
+    place(sections_[kAngles]);
+  }
+  return sections_[kAngles].offset + sections_[kAngles].bytes.size();
 }
 
 Status StepData::upload(cudaStream_t stream) {
   std::vector<int32_t> angles = row_angles_;
-  angles.insert(angles.end(), turns_.begin(), turns_.end());
   angles.insert(angles.end(), key_angles_.begin(), key_angles_.end());
-  angles_ = append(std::span<const int32_t>(angles));
+  angles.insert(angles.end(), turns_.begin(), turns_.end());
+  num_angles_ = static_cast<int64_t>(angles.size());
+  put(kAngles, std::span<const int32_t>(angles));
+  put(kNumAngles, std::span<const int64_t>(&num_angles_, 1));
+  const size_t bytes = lay_out();
   if (Status status = copied_.wait(); !status) return status;
-  if (Status status = pinned_.reserve(host_.size()); !status) return status;
-  if (Status status = device_.reserve(host_.size(), "a step's plan"); !status) return status;
-  std::memcpy(pinned_.data(), host_.data(), host_.size());
-  if (Status status = cuda_status(cudaMemcpyAsync(device_.data(), pinned_.data(), host_.size(),
-                                                  cudaMemcpyHostToDevice, stream),
-                                  "copying a step's plan");
+  if (Status status = pinned_.reserve(bytes); !status) return status;
+  const void* before = device_.data();
+  const size_t room = sections_[kAngles].offset + sections_[kAngles].capacity;
+  if (Status status = device_.reserve(room, "a step's plan"); !status) return status;
+  if (device_.data() != before) ++layout_version_;
+  for (const Section& section : sections_) {
+    std::ranges::copy(section.bytes, pinned_.data() + section.offset);
+  }
+  if (Status status = cuda_status(
+          cudaMemcpyAsync(device_.data(), pinned_.data(), bytes, cudaMemcpyHostToDevice, stream),
+          "copying a step's plan");
       !status) {
     return status;
+  }
+  for (DeviceRope& rope : ropes_) {
+    if (Status status = reserve_rotations(rope); !status) return status;
   }
   return copied_.record(stream);
 }
@@ -186,25 +245,31 @@ Expected<StepData::DeviceRope*> StepData::find_rope(const RopeTable& rope) {
       !status) {
     return status;
   }
+  if (Status status = reserve_rotations(fresh); !status) return status;
   ropes_.push_back(std::move(fresh));
   return &ropes_.back();
 }
 
-Expected<StepData::Rotations> StepData::rotations(const RopeTable& rope, cudaStream_t stream) {
+Status StepData::reserve_rotations(DeviceRope& rope) {
+  const auto bytes =
+      static_cast<size_t>(num_angles_) * rope.parameters.inv_freq.size() * sizeof(float2);
+  if (bytes <= rope.rotations.size_bytes()) return {};
+  ++layout_version_;
+  return rope.rotations.reserve(std::bit_ceil(bytes), "a step's rotations");
+}
+
+Expected<StepData::Rotations> StepData::rotations(const RopeTable& rope, bool recording,
+                                                  cudaStream_t stream) {
   Expected<DeviceRope*> found = find_rope(rope);
   if (!found) return found.status();
   DeviceRope& known = **found;
   const int pairs = rope.num_pairs();
-  const auto num_turns = static_cast<int64_t>(turns_.size());
   if (known.step != step_) {
-    const int64_t num_angles = 2 * num_rows_ + num_turns + static_cast<int64_t>(key_angles_.size());
-    const auto bytes = static_cast<size_t>(num_angles * pairs) * sizeof(float2);
-    if (Status status = known.rotations.reserve(bytes, "a step's rotations"); !status) {
-      return status;
-    }
-    if (Status status = launch_rotations(
-            at<int32_t>(angles_), num_angles, num_rows_, known.parameters.attention_factor,
-            known.inv_freq.as<double>(), pairs, known.rotations.as<float2>(), stream);
+    const AngleList angles{at<int32_t>(kAngles), num_angles_,
+                           recording ? at<int64_t>(kNumAngles) : nullptr, num_rows_};
+    if (Status status =
+            launch_rotations(angles, known.parameters.attention_factor, known.inv_freq.as<double>(),
+                             pairs, known.rotations.as<float2>(), stream);
         !status) {
       return status;
     }
@@ -212,22 +277,25 @@ Expected<StepData::Rotations> StepData::rotations(const RopeTable& rope, cudaStr
   }
   const auto* rows = known.rotations.as<const float2>();
   const float2* writes = rows + num_rows_ * pairs;
-  const float2* turns = writes + num_rows_ * pairs;
-  return Rotations{rows, writes, turns, turns + num_turns * pairs};
+  return Rotations{rows, writes, writes + num_rows_ * pairs};
+}
+
+const PlanCounts* StepData::recorded_counts(const DevicePlan& plan) const {
+  return at<PlanCounts>(plan.first_section + kCounts);
 }
 
 void StepData::fill(const DevicePlan& plan, AttentionArgs& args) const {
-  args.items = at<WorkItem>(plan.items);
-  args.ranges = at<DeviceRange>(plan.ranges);
-  args.rows = at<int32_t>(plan.rows);
-  args.output_rows = at<int32_t>(plan.output_rows);
-  args.row_starts = at<int32_t>(plan.row_starts);
-  args.row_turns = at<int32_t>(plan.row_turns);
-  args.merges = at<Merge>(plan.merges);
-  args.slots = at<int32_t>(plan.slots);
-  args.positions = at<int32_t>(positions_);
-  args.blocks = at<int32_t>(blocks_);
-  args.num_merges = plan.num_merges;
+  const int first = plan.first_section;
+  args.items = at<WorkItem>(first + kItems);
+  args.ranges = at<DeviceRange>(first + kRanges);
+  args.rows = at<int32_t>(first + kRows);
+  args.output_rows = at<int32_t>(first + kOutputRows);
+  args.row_starts = at<int32_t>(first + kRowStarts);
+  args.row_turns = at<int32_t>(first + kRowTurns);
+  args.merges = at<Merge>(first + kMerges);
+  args.slots = at<int32_t>(first + kSlots);
+  args.positions = at<int32_t>(kPositions);
+  args.blocks = at<int32_t>(kBlocks);
 }
 
 }  // namespace anyslot::cuda

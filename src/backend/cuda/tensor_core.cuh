@@ -58,6 +58,21 @@ __device__ inline uint32_t pack(float low, float high) {
   return reinterpret_cast<const uint32_t&>(pair);
 }
 
+__device__ inline float2 unpack(uint32_t pair) {
+  return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(pair));
+}
+__device__ inline void load_shared(uint32_t (&x)[4], uint32_t address) {
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void store_shared(uint32_t address, const uint32_t (&x)[4]) {
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(address), "r"(x[0]), "r"(x[1]),
+               "r"(x[2]), "r"(x[3])
+               : "memory");
+}
+
 __device__ inline float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -135,6 +150,13 @@ __device__ inline void load_turned_q(const AttentionArgs& args, const DeviceRang
   }
 }
 
+/// Rotations of a range's raw keys, from a token on.
+template <int kHeadDim>
+__device__ inline const float2* key_rotations(const AttentionArgs& args, const DeviceRange& range,
+                                              int token) {
+  return args.turn_rotations + (int64_t{range.key_rotation} + token) * (kHeadDim / 2);
+}
+
 /// What a lane's two rows see of a range.
 struct LaneMask {
   Visible visible[2];
@@ -154,6 +176,41 @@ __device__ inline bool all_visible(const AttentionArgs& args, const DeviceRange&
                                    int end) {
   return first >= range.begin && end <= range.end && end - 1 <= range.min_distance &&
          (args.window == 0 || first > range.max_distance - args.window);
+}
+
+/// Turns raw keys in shared memory to their places: kPages pages, each K, then V. rotations: of the
+/// first page's token 0 and what follows it, [num_tokens, kHeadDim / 2]. Threads
+/// [0, kThreads) of the block, or of a warp, share the work. Not inline, so that the registers it
+/// needs are taken from loops over turned keys only where raw ones come.
+template <int kHeadDim, int kPages, int kThreads>
+__device__ __noinline__ void turn_keys(const float2* rotations, int num_tokens, uint32_t pages) {
+  constexpr int kHalfChunks = kHeadDim / 16;
+#pragma unroll
+  for (int i = 0; i < kPages * kBlockSize * kHalfChunks / kThreads; ++i) {
+    const int unit = i * kThreads + static_cast<int>(threadIdx.x % kThreads);
+    const int token = unit / kHalfChunks;
+    const int chunk = unit % kHalfChunks;
+    if (token >= num_tokens) continue;
+    const uint32_t page = pages + token / kBlockSize * 2 * kPageBytes<kHeadDim>;
+    const uint32_t low = page + chunk_offset<kHeadDim>(token % kBlockSize, chunk);
+    const uint32_t high = page + chunk_offset<kHeadDim>(token % kBlockSize, chunk + kHalfChunks);
+    const auto* rotation =
+        reinterpret_cast<const float4*>(rotations + int64_t{token} * (kHeadDim / 2) + chunk * 8);
+    uint32_t x[4];
+    uint32_t y[4];
+    load_shared(x, low);
+    load_shared(y, high);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const float4 turn = __ldg(rotation + j);  // of two dimensions
+      const float2 a = unpack(x[j]);
+      const float2 b = unpack(y[j]);
+      x[j] = pack(a.x * turn.x - b.x * turn.y, a.y * turn.z - b.y * turn.w);
+      y[j] = pack(b.x * turn.x + a.x * turn.y, b.y * turn.z + a.y * turn.w);
+    }
+    store_shared(low, x);
+    store_shared(high, y);
+  }
 }
 
 /// The softmax of 16 rows so far.
