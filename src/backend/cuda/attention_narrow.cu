@@ -15,7 +15,7 @@ constexpr int kWarps = 4;
 constexpr int kStages = 3;  // pages per warp; two blocks fit a multiprocessor of 227 KiB
 
 template <int kHeadDim>
-constexpr int kSharedBytes = kWarps* kStages * 2 * kPageBytes<kHeadDim>;
+constexpr int kSharedBytes = kWarps* kStages * 2 * kPageBytes<kHeadDim> + kKeptBytes<kHeadDim>;
 
 /// The pages of an item that one warp reads, in order.
 class PageCursor {
@@ -77,7 +77,7 @@ __device__ void copy_page(const AttentionArgs& args, const PageCursor& cursor, i
 
 template <int kHeadDim>
 __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int kv_head,
-                           uint32_t stages, TileState<kHeadDim> (&state)[1]) {
+                           uint32_t stages, QuadOfQ* kept_q, TileState<kHeadDim> (&state)[1]) {
   constexpr int kPage = kPageBytes<kHeadDim>;
   const int warp = threadIdx.x / 32;
   const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, 0);
@@ -90,6 +90,8 @@ __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int 
     }
     commit_copies();
   }
+  keep_q<kHeadDim, kWarps>(rows, warp, kept_q);
+  __syncthreads();
   uint32_t q[kHeadDim / 16][4];
   LaneMask mask;
   int turned_for = -1;
@@ -98,7 +100,7 @@ __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int 
     const DeviceRange& range = cursor.range();
     if (cursor.range_index() != turned_for) {
       turned_for = cursor.range_index();
-      load_turned_q<kHeadDim>(args, range, rows, q);
+      turn_kept_q<kHeadDim>(args, range, rows, kept_q, q);
       mask = make_mask(args, range, rows);
     }
     wait_for_copies<kStages - 2>();
@@ -189,12 +191,13 @@ __global__ void __launch_bounds__(kWarps * 32, 2) narrow_attention(AttentionArgs
   let_merge_start();
   const uint32_t stages =
       shared_address(shared) + threadIdx.x / 32 * kStages * 2 * kPageBytes<kHeadDim>;
+  auto* kept_q = reinterpret_cast<QuadOfQ*>(shared + kSharedBytes<kHeadDim> - kKeptBytes<kHeadDim>);
   const int units = counts_of(args).num_narrow * args.num_kv_heads;
   for (int w = blockIdx.x; w < units; w += gridDim.x) {
     const WorkItem item = args.items[w / args.num_kv_heads];
     const int kv_head = w % args.num_kv_heads;
     TileState<kHeadDim> state[1];
-    walk_pages<kHeadDim>(args, item, kv_head, stages, state);
+    walk_pages<kHeadDim>(args, item, kv_head, stages, kept_q, state);
     finish_sums(state[0]);
     write_rows<kHeadDim>(args, item, kv_head, reinterpret_cast<float*>(shared), state[0]);
   }

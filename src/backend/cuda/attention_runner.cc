@@ -61,12 +61,14 @@ Status AttentionRunner::run(const AttentionCall& call, cudaStream_t stream) {
   args.num_pairs = spec.rope->num_pairs();
   args.window = static_cast<int>(spec.window);
   args.scale_log2 = spec.scale * std::numbers::log2e_v<float>;
-  if (Status status = launch(args, call.out.dtype, stream); !status) return status;
+  const PositionedQ positioned{nullptr, call.q.rows, call.step_rows};
+  if (Status status = launch(args, positioned, call.out.dtype, stream); !status) return status;
   if (call.plan.num_merges == 0) return {};
   return launch_merge(args, call.out.dtype, early_merge_, stream);
 }
 
-Status AttentionRunner::launch(const AttentionArgs& args, DType dtype, cudaStream_t stream) {
+Status AttentionRunner::launch(const AttentionArgs& args, PositionedQ positioned, DType dtype,
+                               cudaStream_t stream) {
   if (!tensor_cores_ || dtype != DType::kBFloat16 || !serves_tensor_cores(args)) {
     used_plain_kernel_ = true;
     return launch_plain_attention(args, dtype, stream);
@@ -74,7 +76,14 @@ Status AttentionRunner::launch(const AttentionArgs& args, DType dtype, cudaStrea
   if (Status status = launch_narrow_attention(args, num_processors_, stream); !status) {
     return status;
   }
-  return launch_wide_attention(args, num_processors_, stream);
+  if (fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors_)) {
+    const auto elements = static_cast<size_t>(positioned.num_rows) * args.num_heads * args.head_dim;
+    const Status status =
+        positioned_q_.reserve(std::bit_ceil(elements * sizeof(float)), "turned queries");
+    if (!status) return status;
+    positioned.q = positioned_q_.as<float>();
+  }
+  return launch_wide_attention(args, positioned, num_processors_, stream);
 }
 
 }  // namespace anyslot::cuda

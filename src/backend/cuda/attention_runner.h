@@ -23,7 +23,8 @@ struct AttentionCall {
   const StepData::Rotations& rotations;
   const TensorView& q;
   const TensorView& out;
-  bool recording = false;  // for later steps too, whose plans have other counts
+  const int32_t* step_rows = nullptr;  // of each row of q, in device memory; nullptr: all rows
+  bool recording = false;              // for later steps too, whose plans have other counts
 };
 
 /// Chooses kernels for a call and holds the partials.
@@ -42,9 +43,11 @@ class AttentionRunner {
   bool take_used_plain_kernel() { return std::exchange(used_plain_kernel_, false); }
   const void* partials() const { return partial_out_.data(); }
   const void* partial_states() const { return partial_state_.data(); }
+  const void* positioned_q() const { return positioned_q_.data(); }
 
  private:
-  Status launch(const AttentionArgs& args, DType dtype, cudaStream_t stream);
+  Status launch(const AttentionArgs& args, PositionedQ positioned, DType dtype,
+                cudaStream_t stream);
 
   int num_processors_;
   bool tensor_cores_;
@@ -52,6 +55,7 @@ class AttentionRunner {
   bool used_plain_kernel_ = false;
   DeviceMemory partial_out_;
   DeviceMemory partial_state_;
+  DeviceMemory positioned_q_;
 };
 
 }  // namespace anyslot::cuda

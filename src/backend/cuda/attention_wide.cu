@@ -11,6 +11,9 @@ namespace anyslot::cuda {
 namespace {
 
 constexpr int kStagePages = kWideStageTokens / kBlockSize;
+/// Steps of Q that a warp of two tiles loads before it turns them: more would not fit the
+/// registers.
+constexpr int kTurnedAtOnce = 2;
 
 // Instances: kTiles tiles of 16 rows per warp, kWarps warps of a block, kStages stages in flight,
 // kBlocks blocks to a multiprocessor.
@@ -88,20 +91,36 @@ __device__ void copy_stage(const AttentionArgs& args, const Cursor& cursor, int 
 }
 
 /// Q as it meets a range, in the warp's own shared memory: (16 * kTiles rows, kHeadDim), in chunks
-/// that lie as those of a page.
+/// that lie as those of a page. args.q is turned by the rows' positions.
 template <int kHeadDim>
 __device__ void store_turned_q(const AttentionArgs& args, const DeviceRange& range,
                                const LaneRows& rows, char* to) {
-  uint32_t q[kHeadDim / 16][4];
-  load_turned_q<kHeadDim>(args, range, rows, q);
+  constexpr int kHalfSteps = kHeadDim / 32;
+  const LaneTurns turns = find_turns<kHeadDim>(args, range, rows);
+  const auto quad_of = [&rows](int step, int h, int i) {
+    QuadOfQ x{};
+    if (rows.q[i] == nullptr) return x;
+    const float* from = rows.q[i] + quad_column(step, h);
+    return QuadOfQ{*reinterpret_cast<const float2*>(from),
+                   *reinterpret_cast<const float2*>(from + kHeadDim / 2)};
+  };
   const int g = threadIdx.x % 32 / 4;
   const int t = threadIdx.x % 4;
+#pragma unroll kTurnedAtOnce
+  for (int step = 0; step < kHalfSteps; ++step) {
 #pragma unroll
-  for (int step = 0; step < kHeadDim / 16; ++step) {
+    for (int h = 0; h < 2; ++h) {
+      uint32_t low[2];
+      uint32_t high[2];
+      turn_quads(turns, quad_of, step, h, low, high);
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const uint32_t place = chunk_offset<kHeadDim>(g + e % 2 * 8, step * 2 + e / 2);
-      *reinterpret_cast<uint32_t*>(to + place + 4 * t) = q[step][e];
+      for (int i = 0; i < 2; ++i) {
+        const uint32_t at = chunk_offset<kHeadDim>(g + i * 8, step * 2 + h) + 4 * t;
+        const uint32_t at_high =
+            chunk_offset<kHeadDim>(g + i * 8, (step + kHalfSteps) * 2 + h) + 4 * t;
+        *reinterpret_cast<uint32_t*>(to + at) = low[i];
+        *reinterpret_cast<uint32_t*>(to + at_high) = high[i];
+      }
     }
   }
 }
@@ -111,7 +130,8 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
                             int warp_row, char* shared, TileState<kHeadDim> (&states)[kTiles]) {
   constexpr int kThreads = kWarps * 32;
   constexpr int kPage = kPageBytes<kHeadDim>;
-  char* own_q = shared + kStages * kStageBytes<kHeadDim> + threadIdx.x / 32 * kTiles * kPage;
+  constexpr int kOwnBytes = kTiles == 1 ? kKeptBytes<kHeadDim> : kTiles * kPage;
+  char* own_q = shared + kStages * kStageBytes<kHeadDim> + threadIdx.x / 32 * kOwnBytes;
   const uint32_t stages = shared_address(shared);
   const uint32_t q = shared_address(own_q);
   StageCursor<kTiles == 1> ahead(args, item);
@@ -125,7 +145,12 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
   }
   const int lane = threadIdx.x % 32;
   uint32_t only_q[kHeadDim / 16][4];  // a warp with one tile has the registers to keep Q in
+  LaneRows only_rows;
   LaneMask only_mask;
+  if constexpr (kTiles == 1) {
+    only_rows = find_rows<kHeadDim>(args, item, kv_head, warp_row);
+    keep_q<kHeadDim, 1>(only_rows, 0, reinterpret_cast<QuadOfQ*>(own_q));
+  }
   const auto load_q = [&only_q, q, lane](int step, int tile, uint32_t(&fragment)[4]) {
     if constexpr (kTiles == 1) {
 #pragma unroll
@@ -144,11 +169,12 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
       __syncwarp();  // all lanes have left the Q before
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
-        const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16);
         if constexpr (kTiles == 1) {
-          load_turned_q<kHeadDim>(args, range, rows, only_q);
-          only_mask = make_mask(args, range, rows);
+          turn_kept_q<kHeadDim>(args, range, only_rows, reinterpret_cast<const QuadOfQ*>(own_q),
+                                only_q);
+          only_mask = make_mask(args, range, only_rows);
         } else {
+          const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16);
           store_turned_q<kHeadDim>(args, range, rows, own_q + tile * kPage);
         }
       }
@@ -251,11 +277,28 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks) wide_attention(Attention
   }
 }
 
+/// Q turned by the rows' positions. One block per row, a thread per pair.
+__global__ void turn_rows(AttentionArgs args, const int32_t* step_rows, float* out) {
+  const int pairs = args.num_pairs;
+  const int row = step_rows == nullptr ? blockIdx.x : step_rows[blockIdx.x];
+  const float* from = args.q + blockIdx.x * args.q_stride;
+  float* to = out + int64_t{blockIdx.x} * args.num_heads * args.head_dim;
+  for (int i = threadIdx.x; i < args.num_heads * pairs; i += blockDim.x) {
+    const int c = i / pairs * args.head_dim + i % pairs;
+    const float2 turn = args.row_rotations[int64_t{row} * pairs + i % pairs];
+    const float low = from[c];
+    const float high = from[c + pairs];
+    to[c] = low * turn.x - high * turn.y;
+    to[c + pairs] = high * turn.x + low * turn.y;
+  }
+}
+
 template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
 struct Instance {
   static_assert(kStagePages * kPageBytes<kHeadDim> % (kWarps * 32 * 16) == 0);
   static constexpr int kRows = kWarps * kTiles * 16;
-  static constexpr int kQBytes = kTiles == 1 ? 0 : kWarps * kTiles * kPageBytes<kHeadDim>;
+  static constexpr int kQBytes =
+      kWarps * (kTiles == 1 ? kKeptBytes<kHeadDim> : kTiles * kPageBytes<kHeadDim>);
   static constexpr int kBytes = kStages * kStageBytes<kHeadDim> + kQBytes;
   static constexpr auto kKernel = wide_attention<kHeadDim, kTiles, kWarps, kStages, kBlocks>;
 
@@ -277,11 +320,12 @@ struct Instance {
 
 // Where the items fill the machine twice over, two blocks of 4 warps per multiprocessor hide each
 // other's waiting, and 32 rows per warp halve what is read from shared memory. Where there is one
-// item per multiprocessor, 8 warps share it.
+// item per multiprocessor, 8 warps share it, and there is room for Q as float32 and for more
+// stages, which hide the latency of memory that no second block hides.
 template <int kHeadDim>
 using Many = Instance<kHeadDim, 2, 4, 2, 2>;
 template <int kHeadDim>
-using Few = Instance<kHeadDim, 1, 8, 2, 1>;
+using Few = Instance<kHeadDim, 1, 8, 4, 1>;
 
 }  // namespace
 
@@ -297,15 +341,21 @@ bool fills_machine(int num_wide, int num_kv_heads, int num_processors) {
   return num_wide * num_kv_heads > num_processors * 3 / 2;
 }
 
-Status launch_wide_attention(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
+Status launch_wide_attention(AttentionArgs args, const PositionedQ& positioned, int num_processors,
+                             cudaStream_t stream) {
   if (args.counts.num_wide == 0) return {};
-  const bool many = fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors);
-  if (args.head_dim == 64) {
-    return many ? Many<64>::launch(args, num_processors, stream)
-                : Few<64>::launch(args, num_processors, stream);
+  if (!fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors)) {
+    return args.head_dim == 64 ? Few<64>::launch(args, num_processors, stream)
+                               : Few<128>::launch(args, num_processors, stream);
   }
-  return many ? Many<128>::launch(args, num_processors, stream)
-              : Few<128>::launch(args, num_processors, stream);
+  constexpr int kThreads = 256;
+  turn_rows<<<static_cast<unsigned>(positioned.num_rows), kThreads, 0, stream>>>(
+      args, positioned.step_rows, positioned.q);
+  if (Status status = launch_status("turning Q"); !status) return status;
+  args.q = positioned.q;
+  args.q_stride = int64_t{args.num_heads} * args.head_dim;
+  return args.head_dim == 64 ? Many<64>::launch(args, num_processors, stream)
+                             : Many<128>::launch(args, num_processors, stream);
 }
 
 }  // namespace anyslot::cuda

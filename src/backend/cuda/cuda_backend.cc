@@ -246,6 +246,7 @@ StepRecorder::Facts CudaBackend::record_facts(const RecordKey& key) const {
                                static_cast<uint64_t>(data_.layout_version()),
                                number(attention_.partials()),
                                number(attention_.partial_states()),
+                               number(attention_.positioned_q()),
                                static_cast<uint64_t>(group_)};
   for (const WindowPlans& plans : plans_) {
     for (const DevicePlan* plan : {&plans.all, &plans.sampled}) {
@@ -401,9 +402,10 @@ Status CudaBackend::attention(const KvStorage& storage, int layer, const Attenti
     const Expected<StepData::Rotations> rotations =
         data_.rotations(*spec.rope, recording_, stream_);
     if (!rotations) return rotations.status();
+    const bool all = rows == RowSet::kAll;
     return attention_.run(
-        {static_cast<const CudaKvStorage&>(storage), layer, spec,
-         rows == RowSet::kAll ? plans.all : plans.sampled, data_, *rotations, q, out, recording_},
+        {static_cast<const CudaKvStorage&>(storage), layer, spec, all ? plans.all : plans.sampled,
+         data_, *rotations, q, out, all ? nullptr : data_.sampled_rows(), recording_},
         stream_);
   }
   return invalid_argument("window " + std::to_string(spec.window) +
