@@ -44,7 +44,7 @@ struct EngineConfig {
   WeightType weights = WeightType::kComputeType;
   std::optional<Method>
       method;  // default for requests; unset: lazy if the model is block-trained, else prefix
-  int num_threads = 0;         // 0: one per physical core, within the CPU quota
+  int num_threads = 0;  // 0: one per physical core, within the CPU quota
   /// 0: on a GPU what gpu_memory_utilization leaves, else a quarter of the free memory, at most
   /// 4 GiB.
   int64_t kv_cache_bytes = 0;

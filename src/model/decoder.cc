@@ -149,7 +149,7 @@ Status Decoder::run_rows(int64_t num_rows, int64_t num_sampled, KvStorage& kv, T
   }
   const auto layers = [&] { return run_layers(num_rows, num_sampled, kv); };
   // Steps that only decode come again and again, and differ in their plans alone.
-  const Status status =
+  Status status =
       num_rows == num_sampled ? backend_.run_recorded({this, &kv, num_rows}, layers) : layers();
   if (!status || num_sampled == 0) return status;
   return give_logits(num_sampled, take);

@@ -78,7 +78,7 @@ Status AttentionRunner::launch(const AttentionArgs& args, PositionedQ positioned
   }
   if (fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors_)) {
     const auto elements = static_cast<size_t>(positioned.num_rows) * args.num_heads * args.head_dim;
-    const Status status =
+    Status status =
         positioned_q_.reserve(std::bit_ceil(elements * sizeof(float)), "turned queries");
     if (!status) return status;
     positioned.q = positioned_q_.as<float>();

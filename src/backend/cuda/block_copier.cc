@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/cuda/cuda_check.h"
-#include "backend/cuda/elementwise.h"
+#include "backend/cuda/kv_kernels.h"
 
 namespace anyslot::cuda {
 

@@ -13,7 +13,7 @@ Status DeviceMemory::reserve(size_t bytes, std::string_view what) {
   data_.reset();
   bytes_ = 0;
   void* data = nullptr;
-  const Status status = cuda_status(cudaMalloc(&data, bytes), what);
+  Status status = cuda_status(cudaMalloc(&data, bytes), what);
   if (!status) {
     if (status.code() != StatusCode::kResourceExhausted) return status;
     size_t free_bytes = 0;
@@ -51,7 +51,7 @@ Event::~Event() {
 
 Status Event::record(cudaStream_t stream) {
   if (event_ == nullptr) {
-    const Status status =
+    Status status =
         cuda_status(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event");
     if (!status) return status;
   }

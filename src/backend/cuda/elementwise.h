@@ -3,11 +3,9 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-#include <span>
 
 #include "anyslot/status.h"
 #include "base/tensor_view.h"
-#include "plan/step_plan.h"
 
 // Matrices are row-major in device memory; see ops.h for what each operation computes.
 
@@ -22,48 +20,8 @@ Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaS
 Status launch_gather(const TensorView& x, const int32_t* indices, const TensorView& out,
                      cudaStream_t stream);
 
-/// Angles in device memory.
-struct AngleList {
-  const int32_t* angles = nullptr;
-  int64_t count = 0;
-  const int64_t* recorded_count = nullptr;  // in device memory; unless null, `count` is void
-  int64_t num_scaled = 0;                   // how many of the first take the factor
-};
-/// Cosines and sines of angles[i] * inv_freq[j], formed in float64, times `factor` for i <
-/// num_scaled. out: [count, num_pairs].
-Status launch_rotations(const AngleList& angles, double factor, const double* inv_freq,
-                        int num_pairs, float2* out, cudaStream_t stream);
-
 /// tokens[r]: the column of the largest element of row r, the first of equal ones; -1 when one is
 /// not finite. x: float32.
 Status launch_argmax(const TensorView& x, int32_t* tokens, cudaStream_t stream);
-
-/// Where K and V of the step's rows go.
-struct KvWrite {
-  void* layer = nullptr;  // [block][K, V][kv_head][token][head_dim]
-  DType dtype = DType::kBFloat16;
-  int num_kv_heads = 0;
-  int head_dim = 0;
-  int num_pairs = 0;
-  const int64_t* slots = nullptr;     // of each row
-  const float2* rotations = nullptr;  // of each row
-};
-Status launch_write_kv(const KvWrite& write, const TensorView& k, const TensorView& v,
-                       cudaStream_t stream);
-
-/// The pool that copies run in, and each layer's rotation.
-struct KvCopy {
-  void* pool = nullptr;
-  size_t layer_bytes = 0;
-  DType dtype = DType::kBFloat16;
-  int num_layers = 0;
-  int num_kv_heads = 0;
-  int head_dim = 0;
-  const double* inv_freq = nullptr;  // [num_layers, head_dim / 2]
-  const int* num_pairs = nullptr;    // of each layer
-};
-/// copies: in device memory.
-Status launch_copy_blocks(const KvCopy& copy, const BlockCopy* copies, int num_copies,
-                          cudaStream_t stream);
 
 }  // namespace anyslot::cuda
