@@ -26,6 +26,20 @@ struct Tile {
   int32_t range_begin;  // into tile_ranges_
   int32_t range_end;
   int64_t tokens;
+  int32_t appended_begin = -1;  // the first of its appended ranges
+  int32_t appended_last = -1;
+};
+
+/// A range for some rows of a tile, at the end of its last piece.
+struct AppendedRange {
+  Range range;
+  int32_t next;  // of the same tile; -1: none
+};
+
+/// Where a row stands: in which tile, and the how manieth there.
+struct TilePlace {
+  int32_t tile = -1;
+  int32_t row = 0;
 };
 
 struct Extent {
@@ -50,9 +64,15 @@ class AttentionPlanner::Impl {
  private:
   void clear(AttentionPlan& plan) const;
   void list_rows_of(const AttentionRun& run);
+  int32_t private_rows() const { return std::max(2, options_.tile_rows / 2); }
   void tile_run(const AttentionRun& run);
   void add_tile(const AttentionRun& run, std::span<const RunRow> rows);
+  void take_positions_of(std::span<const RunRow> rows);
   Range range_of(std::span<const int32_t> placements, std::span<const RunRow> rows);
+  bool is_short_and_private(const AttentionRun& run) const;
+  void append_short_runs();
+  bool append_to_tiles(const AttentionRun& run);
+  void append(const AttentionRun& run, std::span<const RunRow> rows, TilePlace first);
   void cut_tiles();
   void cut_tile(const Tile& tile, int64_t num_pieces);
   void add_item(const Tile& tile, int32_t range_begin);
@@ -72,6 +92,9 @@ class AttentionPlanner::Impl {
   std::vector<VisibleTokens> covered_;  // by the tiles of the run at hand, of each of its spans
   std::vector<Tile> tiles_;
   std::vector<Range> tile_ranges_;
+  std::vector<const AttentionRun*> short_runs_;
+  std::vector<TilePlace> tile_places_;  // of each output row: its tile of most tokens
+  std::vector<AppendedRange> appended_;
   std::vector<int32_t> places_;  // of each output row: how often it stands in an item
   std::vector<int32_t> slot_ends_;
   std::vector<std::pair<int64_t, int32_t>> order_;  // of each item: its negative cost and its index
@@ -88,10 +111,18 @@ void AttentionPlanner::Impl::make(const StepPlan& step, std::span<const int32_t>
   clear(plan);
   plan.window = window;
   // Half a tile of rows uses a token well enough; sharing it would cost such a sequence a merge.
-  runs_ = &finder_.find(step, row_indices, window, std::max(2, options.tile_rows / 2));
+  runs_ = &finder_.find(step, row_indices, window, private_rows());
   tiles_.clear();
   tile_ranges_.clear();
-  for (const AttentionRun& run : runs_->runs) tile_run(run);
+  short_runs_.clear();
+  for (const AttentionRun& run : runs_->runs) {
+    if (is_short_and_private(run)) {
+      short_runs_.push_back(&run);
+    } else {
+      tile_run(run);
+    }
+  }
+  append_short_runs();
   cut_tiles();
   add_items_of_blind_rows();
   place_partials();
@@ -138,9 +169,8 @@ void AttentionPlanner::Impl::tile_run(const AttentionRun& run) {
 }
 
 void AttentionPlanner::Impl::add_tile(const AttentionRun& run, std::span<const RunRow> rows) {
-  Tile tile{size_of(plan_->rows), 0, size_of(tile_ranges_), 0, 0};
-  const auto [first, last] = std::ranges::minmax(rows, {}, &RunRow::position);
-  positions_ = {first.position, last.position};
+  Tile tile{size_of(plan_->rows), 0, size_of(tile_ranges_), 0, 0, -1, -1};
+  take_positions_of(rows);
   for (int32_t s = run.span_begin; s < run.span_end; ++s) {
     const int32_t* placements = &runs_->placements[runs_->spans[s]];
     const Range range = range_of({placements, static_cast<size_t>(run.num_members())}, rows);
@@ -160,6 +190,11 @@ void AttentionPlanner::Impl::add_tile(const AttentionRun& run, std::span<const R
   tiles_.push_back(tile);
 }
 
+void AttentionPlanner::Impl::take_positions_of(std::span<const RunRow> rows) {
+  const auto [first, last] = std::ranges::minmax(rows, {}, &RunRow::position);
+  positions_ = {first.position, last.position};
+}
+
 /// What the rows see of a span that each member reads through its placement; empty if nothing.
 Range AttentionPlanner::Impl::range_of(std::span<const int32_t> placements,
                                        std::span<const RunRow> rows) {
@@ -177,11 +212,84 @@ Range AttentionPlanner::Impl::range_of(std::span<const int32_t> placements,
   }
   const VisibleTokens tokens =
       visible_tokens(placement, distances.min, distances.max, plan_->window);
-  Range range{placements[0], tokens.begin, tokens.end, -1};
+  Range range{placements[0], tokens.begin, tokens.end, -1, 0, 0};
   if (one_start || tokens.begin >= tokens.end) return range;
   range.starts = size_of(plan_->starts);
   for (const RunRow& row : rows) plan_->starts.push_back(start_of(placements[row.member]));
   return range;
+}
+
+bool AttentionPlanner::Impl::is_short_and_private(const AttentionRun& run) const {
+  if (run.num_members() != 1) return false;
+  const SelectedRows& selected = runs_->selected[runs_->members[run.member_begin]];
+  if (selected.size() >= private_rows()) return false;
+  int64_t tokens = 0;
+  for (int32_t s = run.span_begin; s < run.span_end; ++s) {
+    const Placement& placement = step_->placements[runs_->placements[runs_->spans[s]]];
+    tokens += placement.end - placement.begin;
+  }
+  return tokens <= options_.appended_tokens;
+}
+
+/// Those whose rows stand in no tile of another run get one of their own.
+void AttentionPlanner::Impl::append_short_runs() {
+  appended_.clear();
+  if (short_runs_.empty()) return;
+  tile_places_.assign(row_indices_.size(), {});
+  for (int32_t t = 0; t < size_of(tiles_); ++t) {
+    const Tile& tile = tiles_[t];
+    for (int32_t r = tile.row_begin; r < tile.row_end; ++r) {
+      TilePlace& place = tile_places_[plan_->output_rows[r]];
+      if (place.tile >= 0 && tiles_[place.tile].tokens >= tile.tokens) continue;
+      place = {t, r - tile.row_begin};
+    }
+  }
+  for (const AttentionRun* run : short_runs_) {
+    if (!append_to_tiles(*run)) tile_run(*run);
+  }
+}
+
+/// False, and nothing is done, when some row has no tile.
+bool AttentionPlanner::Impl::append_to_tiles(const AttentionRun& run) {
+  list_rows_of(run);
+  const std::span<const RunRow> rows = run_rows_;
+  const auto place_of = [&](const RunRow& row) { return tile_places_[row.output_row]; };
+  if (std::ranges::any_of(rows, [&](const RunRow& row) { return place_of(row).tile < 0; })) {
+    return false;
+  }
+  for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+    const TilePlace first = place_of(rows[begin]);
+    for (end = begin + 1; end < rows.size(); ++end) {
+      const TilePlace place = place_of(rows[end]);
+      if (place.tile != first.tile || place.row != first.row + static_cast<int32_t>(end - begin)) {
+        break;
+      }
+    }
+    append(run, rows.subspan(begin, end - begin), first);
+  }
+  take_positions_of(rows);
+  for (int32_t s = run.span_begin; s < run.span_end; ++s) {
+    const Range range = range_of({&runs_->placements[runs_->spans[s]], 1}, rows);
+    plan_->kv_tokens_read += std::max<int64_t>(0, range.end - range.begin);
+  }
+  return true;
+}
+
+/// The run's spans, for rows that stand side by side in a tile.
+void AttentionPlanner::Impl::append(const AttentionRun& run, std::span<const RunRow> rows,
+                                    TilePlace first) {
+  take_positions_of(rows);
+  Tile& tile = tiles_[first.tile];
+  for (int32_t s = run.span_begin; s < run.span_end; ++s) {
+    Range range = range_of({&runs_->placements[runs_->spans[s]], 1}, rows);
+    if (range.begin >= range.end) continue;
+    range.row_begin = first.row;
+    range.row_end = first.row + size_of(rows);
+    const int32_t index = size_of(appended_);
+    (tile.appended_last < 0 ? tile.appended_begin : appended_[tile.appended_last].next) = index;
+    tile.appended_last = index;
+    appended_.push_back({range, -1});
+  }
 }
 
 void AttentionPlanner::Impl::cut_tiles() {
@@ -211,11 +319,16 @@ void AttentionPlanner::Impl::cut_tile(const Tile& tile, int64_t num_pieces) {
       if (end < range.end) end = (end + step / 2) / step * step;
       end = std::min(end, range.end);
       if (end <= begin) break;  // less than half a step is left for this piece
-      plan_->ranges.push_back({range.placement, begin, end, range.starts});
+      plan_->ranges.push_back({range.placement, begin, end, range.starts, 0, 0});
       consumed += end - begin;
       begin = end;
       if (end < range.end) break;
       if (++r < tile.range_end) begin = tile_ranges_[r].begin;
+    }
+    if (piece + 1 == num_pieces) {
+      for (int32_t a = tile.appended_begin; a >= 0; a = appended_[a].next) {
+        plan_->ranges.push_back(appended_[a].range);
+      }
     }
     if (size_of(plan_->ranges) > range_begin) add_item(tile, range_begin);
   }
@@ -237,7 +350,7 @@ void AttentionPlanner::Impl::add_items_of_blind_rows() {
   for (const WorkItem& item : plan_->items) {
     for (int32_t r = item.row_begin; r < item.row_end; ++r) ++places_[plan_->output_rows[r]];
   }
-  Tile tile{size_of(plan_->rows), size_of(plan_->rows), 0, 0, 0};
+  Tile tile{size_of(plan_->rows), size_of(plan_->rows), 0, 0, 0, -1, -1};
   for (int32_t k = 0; k < size_of(places_); ++k) {
     if (places_[k] != 0) continue;
     plan_->rows.push_back(row_indices_[k]);

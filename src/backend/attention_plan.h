@@ -21,6 +21,10 @@ struct Range {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t starts = -1;
+  /// Which of the item's rows see the span at all, counted from its first one; row_end 0: all of
+  /// them. Ranges for some rows stand behind those for all, and have no starts of their own.
+  int32_t row_begin = 0;
+  int32_t row_end = 0;
 };
 
 /// A tile of rows and an ordered run of ranges, done by one worker for one kv head at a time.
@@ -62,6 +66,9 @@ struct AttentionPlanOptions {
   int target_items = 8;           // runs longer than a fair share of so many items are cut
   int64_t min_item_tokens = 256;  // but not into items shorter than this
   int64_t cut_tokens = 16;        // and at multiples of this of a span's tokens, whole blocks
+  /// What a sequence reads alone is appended to an item that has its rows already, up to so many
+  /// tokens, which saves an item and a merge. 0: never.
+  int64_t appended_tokens = 0;
 };
 
 /// Cuts steps into attention plans; keeps its scratch memory from one step to the next.

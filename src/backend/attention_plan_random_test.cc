@@ -56,7 +56,8 @@ Pairs planned_pairs(const StepPlan& step, const AttentionPlan& plan) {
     for (int32_t r = item.range_begin; r < item.range_end; ++r) {
       const Range& range = plan.ranges[r];
       const Placement& placement = step.placements[range.placement];
-      for (int32_t k = item.row_begin; k < item.row_end; ++k) {
+      const int32_t row_end = range.row_end == 0 ? item.row_end : item.row_begin + range.row_end;
+      for (int32_t k = item.row_begin + range.row_begin; k < row_end; ++k) {
         const int64_t start =
             range.starts < 0 ? placement.start : plan.starts[range.starts + k - item.row_begin];
         const int64_t distance = step.rows[plan.rows[k]].position - start;
@@ -115,6 +116,14 @@ void check_ranges(const StepPlan& step, const AttentionPlan& plan, int tile_rows
       if (placement.span.key_form == KeyForm::kRaw) {
         EXPECT_EQ(range.starts, -1);
       }
+      if (range.row_end == 0) {
+        EXPECT_EQ(range.row_begin, 0);
+        EXPECT_TRUE(r == item.range_begin || plan.ranges[r - 1].row_end == 0);
+        continue;
+      }
+      EXPECT_LT(range.row_begin, range.row_end);
+      EXPECT_LE(range.row_end, item.row_end - item.row_begin);
+      EXPECT_EQ(range.starts, -1);
     }
   }
 }
@@ -181,7 +190,11 @@ TEST(AttentionPlan, CoversEveryVisiblePairOnce) {
     std::vector<int32_t> rows = all_rows(step);
     if (random.one_in(3)) std::erase_if(rows, [&](int32_t r) { return !step.rows[r].sample; });
     const int64_t window = random.one_in(3) ? random.pick(1, 60) : 0;
-    const AttentionPlanOptions options{random.pick(1, 16), random.pick(1, 24), random.pick(1, 64)};
+    const AttentionPlanOptions options{
+        .tile_rows = random.pick(1, 16),
+        .target_items = random.pick(1, 24),
+        .min_item_tokens = random.pick(1, 64),
+        .appended_tokens = random.one_in(2) ? random.pick(1, 90) : 0};
     planner.plan(step, rows, window, options, plan);
     check_plan(step, rows, plan, options);
     if (testing::Test::HasFailure()) return;

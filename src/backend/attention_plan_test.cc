@@ -73,6 +73,33 @@ TEST(AttentionPlan, SharesSeveralDocumentsInOneRun) {
   EXPECT_EQ(plan.num_partials, 8);
 }
 
+TEST(AttentionPlan, AppendsOwnTokensToTheItemThatHasTheRow) {
+  TestStepBuilder builder;
+  const SpanView document = builder.span(100);
+  for (int s = 0; s < 3; ++s) {
+    builder.begin_sequence();
+    builder.place(document, 0);
+    builder.place(builder.span(s == 2 ? 41 : 20), 100);
+    builder.rows(118, 2);
+  }
+  const AttentionPlan plan = plan_attention(
+      builder.step, all_rows(builder.step), 0,
+      {.tile_rows = 16, .target_items = 1, .min_item_tokens = 256, .appended_tokens = 40});
+  EXPECT_EQ(plan.kv_tokens_read, 100 + 20 + 20 + 20);
+  ASSERT_EQ(plan.items.size(), 2U);  // the document, and what is too long to be appended
+  const WorkItem& shared = plan.items[0];
+  ASSERT_EQ(shared.range_end - shared.range_begin, 3);
+  EXPECT_EQ(plan.ranges[shared.range_begin].row_end, 0);
+  for (int s = 0; s < 2; ++s) {
+    const Range& own = plan.ranges[shared.range_begin + 1 + s];
+    EXPECT_EQ(own.placement, 2 * s + 1);
+    EXPECT_EQ(own.row_begin, 2 * s);
+    EXPECT_EQ(own.row_end, 2 * s + 2);
+    EXPECT_EQ(own.end - own.begin, 20);
+  }
+  EXPECT_EQ(plan.slots.size(), 8U);  // of the two rows that stand in both items, two each
+}
+
 TEST(AttentionPlan, ADocumentGivenTwiceIsReadOnce) {
   TestStepBuilder builder;
   const SpanView document = builder.span(64);

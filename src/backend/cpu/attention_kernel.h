@@ -9,7 +9,7 @@
 namespace anyslot::cpu {
 namespace {  // NOLINT: each instruction set has its own copy, compiled with its own flags
 
-/// Attention of the rows of one work item over runs of blocks: keys are taken kTileKeys at a time,
+/// Attention of the rows of one work item over runs of blocks: keys are taken a tile at a time,
 /// rows as many as fill the registers.
 template <typename Dot>
 class AttentionKernel {
@@ -22,7 +22,9 @@ class AttentionKernel {
 
   template <int kM, bool kFetchAll>
   static void run_job(const RowJob& job);
-  static void expand_bounds(const AttentionTile& tile, const KeyRun& run);
+  static void run_jobs(RowJob& job);
+  static constexpr int kNoCommonEnd = -1;
+  static int expand_bounds(const AttentionTile& tile, const KeyRun& run);
   static KeyTile tile_at(const KeyRun& run, int first_block, int num_blocks, int first_listed);
   static void fetch_pages(const KeyTile& keys);
   static void share_fetching(int group, int num_groups, RowJob& job);
@@ -60,35 +62,47 @@ void AttentionKernel<Dot>::run_job(const RowJob& job) {
 
 template <typename Dot>
 void AttentionKernel<Dot>::attend(const AttentionTile* tiles, int num_tiles, const KeyRun& run) {
-  expand_bounds(tiles[0], run);
-  const int rows = tiles[0].num_rows * tiles[0].group;
-  const int num_groups = (rows + Dot::kRows - 1) / Dot::kRows;
+  const int common_end = expand_bounds(tiles[0], run);
   int listed = 0;
-  for (int block = 0; block < run.num_blocks; block += kTileBlocks) {
+  for (int block = 0; block < run.num_blocks; block += run.tile_blocks) {
     const int left = run.num_blocks - block;
-    const int num_blocks = left < kTileBlocks ? left : kTileBlocks;
+    const int num_blocks = left < run.tile_blocks ? left : run.tile_blocks;
     for (int t = 0; t < num_tiles; ++t, listed += num_blocks) {
       const KeyTile at_hand = tile_at(run, block, num_blocks, listed);
       fetch_pages(at_hand);
-      for (int g = 0; g < num_groups; ++g) {  // of nearly equal size
-        RowJob job;
-        job.rows = &tiles[t];
-        job.begins = tiles[0].begins;
-        job.ends = tiles[0].ends;
-        job.keys = &at_hand;
-        job.first = rows * g / num_groups;
-        job.count = rows * (g + 1) / num_groups - job.first;
-        if (!sees_any(job)) continue;
-        share_fetching(g, num_groups, job);
-        with_constant<Dot::kRows>(job.count, [&](auto m) {
-          if (job.fetch_all) {
-            run_job<m, true>(job);
-          } else {
-            run_job<m, false>(job);
-          }
-        });
-      }
+      RowJob job;
+      job.rows = &tiles[t];
+      job.begins = tiles[0].begins;
+      job.ends = tiles[0].ends;
+      job.keys = &at_hand;
+      job.hidden_from = common_end - at_hand.first_token;
+      job.see_differently = common_end == kNoCommonEnd;
+      if (common_end != kNoCommonEnd && job.hidden_from <= 0) continue;
+      run_jobs(job);
     }
+  }
+}
+
+/// Takes all rows of the job's tile through its keys, in groups of nearly equal size.
+template <typename Dot>
+void AttentionKernel<Dot>::run_jobs(RowJob& job) {
+  const bool all_see_same = !job.see_differently;
+  const int rows = job.rows->num_rows * job.rows->group;
+  const int num_groups = (rows + Dot::kRows - 1) / Dot::kRows;
+  const int smaller = rows / num_groups;
+  const int num_larger = rows % num_groups;
+  job.first = 0;
+  for (int g = 0; g < num_groups; ++g, job.first += job.count) {
+    job.count = smaller + (g < num_larger ? 1 : 0);
+    if (!all_see_same && !sees_any(job)) continue;
+    share_fetching(g, num_groups, job);
+    with_constant<Dot::kRows>(job.count, [&](auto m) {
+      if (job.fetch_all) {
+        run_job<m, true>(job);
+      } else {
+        run_job<m, false>(job);
+      }
+    });
   }
 }
 
@@ -98,7 +112,7 @@ KeyTile AttentionKernel<Dot>::tile_at(const KeyRun& run, int first_block, int nu
   KeyTile tile;
   tile.num_blocks = num_blocks;
   tile.first_token = first_block * kBlockTokens;
-  for (int b = 0; b < kTileBlocks; ++b) {
+  for (int b = 0; b < run.tile_blocks; ++b) {
     const int block = first_listed + (b < num_blocks ? b : num_blocks - 1);
     const int after = first_listed + num_blocks + b;
     const int next = after < run.num_listed ? after : run.num_listed - 1;
@@ -114,7 +128,7 @@ KeyTile AttentionKernel<Dot>::tile_at(const KeyRun& run, int first_block, int nu
 /// hundred instructions.
 template <typename Dot>
 void AttentionKernel<Dot>::fetch_pages(const KeyTile& keys) {
-  for (int b = 0; b < kTileBlocks; ++b) {
+  for (int b = 0; b < keys.num_blocks; ++b) {
     __builtin_prefetch(keys.next_keys[b], 0, 2);
     __builtin_prefetch(keys.next_values[b], 0, 2);
   }
@@ -135,9 +149,11 @@ void AttentionKernel<Dot>::share_fetching(int group, int num_groups, RowJob& job
   }
 }
 
+/// Returns where what all rows see ends, if it begins with the run and ends at one token.
 template <typename Dot>
-void AttentionKernel<Dot>::expand_bounds(const AttentionTile& tile, const KeyRun& run) {
+int AttentionKernel<Dot>::expand_bounds(const AttentionTile& tile, const KeyRun& run) {
   const int num_tokens = run.num_blocks * kBlockTokens;
+  bool see_same = true;
   for (int r = 0; r < tile.num_rows; ++r) {
     const int begin = run.row_begins[r] > 0 ? run.row_begins[r] : 0;
     const int end = run.row_ends[r] < num_tokens ? run.row_ends[r] : num_tokens;
@@ -145,7 +161,9 @@ void AttentionKernel<Dot>::expand_bounds(const AttentionTile& tile, const KeyRun
       tile.begins[m] = begin;
       tile.ends[m] = end;
     }
+    see_same = see_same && begin == 0 && end == tile.ends[0];
   }
+  return see_same ? tile.ends[0] : kNoCommonEnd;
 }
 
 template <typename Dot>

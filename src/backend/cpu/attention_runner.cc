@@ -33,8 +33,9 @@ class Carver {
   size_t bytes_ = 0;
 };
 
-int64_t position_of_row(const AttentionCall& call, const WorkItem& item, int r) {
-  return call.step.rows[call.plan.rows[item.row_begin + r]].position;
+/// Of a row of the plan.
+int64_t position_of(const AttentionCall& call, int32_t row) {
+  return call.step.rows[call.plan.rows[row]].position;
 }
 
 int64_t start_for_row(const AttentionCall& call, const Range& range, int r) {
@@ -48,6 +49,16 @@ bool is_raw(const AttentionCall& call, const Range& range) {
 
 int group_of(const AttentionSpec& spec) { return spec.num_heads / spec.num_kv_heads; }
 
+/// Many rows profit from long tiles, as long as a tile of K stays in the first-level cache. Few
+/// rows wait for memory, and better so for a little at a time.
+int tile_blocks_for(const AttentionCall& call, int num_rows) {
+  constexpr int kFewHeads = 24;
+  constexpr size_t kMostBytes = 16384;  // of a tile's K
+  const size_t long_tile = call.storage.head_bytes() * kTileBlocks;
+  const bool is_long = num_rows * group_of(call.spec) > kFewHeads && long_tile <= kMostBytes;
+  return is_long ? kTileBlocks : kTileBlocks / 2;
+}
+
 }  // namespace
 
 /// Blocks [begin, end) of a span.
@@ -57,19 +68,25 @@ struct AttentionRunner::BlockRun {
 
   /// Calls visit(first, count) for the blocks that one head is taken through at a time.
   template <typename Visit>
-  void for_tiles(const Visit& visit) const {
-    for (int64_t first = begin; first < end; first += kTileBlocks) {
-      visit(first, static_cast<int>(std::min<int64_t>(kTileBlocks, end - first)));
+  void for_tiles(int tile_blocks, const Visit& visit) const {
+    for (int64_t first = begin; first < end; first += tile_blocks) {
+      visit(first, static_cast<int>(std::min<int64_t>(tile_blocks, end - first)));
     }
   }
 };
 
 struct AttentionRunner::Worker {
-  int num_rows = 0;
   HostMemory memory;
-  AttentionTile tiles[kTaskHeads];  // of the task's kv heads
-  float* cosine = nullptr;          // [num_pairs]: of the position at hand
+  AttentionTile tiles[kTaskHeads];  // of the task's kv heads, all rows of the item
+  int32_t item_row = 0;             // the item's first row in the plan
+  // The rows at hand, to which ranges apply: all of the item's or some.
+  AttentionTile at_hand[kTaskHeads];
+  int num_rows = 0;
+  int32_t first_row = 0;    // counted from the item's
+  float* cosine = nullptr;  // [num_pairs]: of the position at hand
   float* sine = nullptr;
+  float* query_cosine = nullptr;  // [num_pairs]: what the heads of the row at hand are turned by
+  float* query_sine = nullptr;
   float* row_cosine = nullptr;  // [rows, num_pairs]: of the rows' own positions
   float* row_sine = nullptr;
   float* block_cosine = nullptr;  // [num_pairs, 16]: of the tokens of the block at hand
@@ -80,8 +97,10 @@ struct AttentionRunner::Worker {
   std::vector<int64_t> ends;
   std::vector<int32_t> run_begins;  // the same, from the first token of a run of blocks
   std::vector<int32_t> run_ends;
-  // A run of blocks as it is attended to: a few blocks of one head, the same of the next head, ...;
-  // and behind the run a few blocks that come next.
+  // A run of blocks as it is attended to: tile_blocks blocks of one head, the same of the next
+  // head,
+  // ...; and behind the run a few blocks that come next.
+  int tile_blocks = 0;
   const std::byte* keys[(kRunBlocks + kTileBlocks) * kTaskHeads];
   const std::byte* values[(kRunBlocks + kTileBlocks) * kTaskHeads];
   int num_listed = 0;
@@ -108,6 +127,8 @@ struct AttentionRunner::Worker {
     const int pairs = call.spec.rope->num_pairs();
     cosine = carver.take<float>(pairs);
     sine = carver.take<float>(pairs);
+    query_cosine = carver.take<float>(pairs);
+    query_sine = carver.take<float>(pairs);
     row_cosine = carver.take<float>(int64_t{rows} * pairs);
     row_sine = carver.take<float>(int64_t{rows} * pairs);
     block_cosine = carver.take<float>(int64_t{pairs} * kBlockSize);
@@ -116,6 +137,25 @@ struct AttentionRunner::Worker {
         static_cast<int64_t>(call.storage.head_bytes() * kRawRunBlocks * kTaskHeads));
     return carver.bytes();
   }
+
+  /// Makes rows [begin, end) of the item those at hand.
+  void take_rows(int32_t begin, int32_t end, int num_heads) {
+    first_row = begin;
+    num_rows = end - begin;
+    has_raw_query = false;
+    for (int h = 0; h < num_heads; ++h) {
+      const AttentionTile& all = tiles[h];
+      const int64_t first = int64_t{begin} * all.group;
+      at_hand[h] = all;
+      at_hand[h].num_rows = num_rows;
+      at_hand[h].queries = static_cast<float*>(all.queries) + first * all.head_dim;
+      at_hand[h].outputs = all.outputs + first * all.head_dim;
+      at_hand[h].starts = all.starts + first;
+      at_hand[h].limits = all.limits + first;
+      at_hand[h].sums = all.sums + first * kMaxLanes;
+    }
+  }
+  int32_t plan_row(int r) const { return item_row + first_row + r; }
 };
 
 AttentionRunner::AttentionRunner(const KernelTable& kernels, ThreadPool& threads)
@@ -202,29 +242,32 @@ void AttentionRunner::make_token_turns(const AttentionCall& call) {
 void AttentionRunner::run_item(const AttentionCall& call, const WorkItem& item, KvHeads heads,
                                Worker& worker) {
   const RopeTable& rope = *call.spec.rope;
-  worker.num_rows = item.row_end - item.row_begin;
-  worker.has_raw_query = false;
+  const int32_t num_rows = item.row_end - item.row_begin;
+  worker.item_row = item.row_begin;
+  worker.tile_blocks = tile_blocks_for(call, num_rows);
   for (int h = 0; h < heads.size(); ++h) {
-    worker.tiles[h].num_rows = worker.num_rows;
+    worker.tiles[h].num_rows = num_rows;
     kv_->reset(worker.tiles[h]);
   }
-  for (int64_t r = 0; r < worker.num_rows; ++r) {
-    rope.cos_sin(position_of_row(call, item, static_cast<int>(r)),
+  for (int64_t r = 0; r < num_rows; ++r) {
+    rope.cos_sin(position_of(call, item.row_begin + static_cast<int32_t>(r)),
                  worker.row_cosine + r * rope.num_pairs(), worker.row_sine + r * rope.num_pairs());
   }
+  worker.take_rows(0, num_rows, heads.size());
   for (int32_t i = item.range_begin; i < item.range_end; ++i) {
     const Range& range = call.plan.ranges[i];
-    find_visible_tokens(call, item, range, worker);
-    turn_queries(call, item, range, heads, worker);
+    if (range.row_end > 0) worker.take_rows(range.row_begin, range.row_end, heads.size());
+    find_visible_tokens(call, range, worker);
+    turn_queries(call, range, heads, worker);
     run_range(call, item, i, heads, worker);
   }
   store(call, item, heads, worker);
 }
 
-void AttentionRunner::find_visible_tokens(const AttentionCall& call, const WorkItem& item,
-                                          const Range& range, Worker& worker) {
+void AttentionRunner::find_visible_tokens(const AttentionCall& call, const Range& range,
+                                          Worker& worker) {
   for (int r = 0; r < worker.num_rows; ++r) {
-    const int64_t distance = position_of_row(call, item, r) - start_for_row(call, range, r);
+    const int64_t distance = position_of(call, worker.plan_row(r)) - start_for_row(call, range, r);
     worker.begins[r] = range.begin;
     if (call.spec.window > 0) {
       worker.begins[r] = std::max(range.begin, distance - call.spec.window + 1);
@@ -233,11 +276,11 @@ void AttentionRunner::find_visible_tokens(const AttentionCall& call, const WorkI
   }
 }
 
-/// Turns the item's Q as it meets the keys of the range: by the row's position p for raw keys; else
-/// by p - start + first_angle, which is p and then a shift that all rows share, if they share the
-/// start.
-void AttentionRunner::turn_queries(const AttentionCall& call, const WorkItem& item,
-                                   const Range& range, KvHeads heads, Worker& worker) {
+/// Turns Q of the rows at hand as it meets the keys of the range: by the row's position p for raw
+/// keys; else by p - start + first_angle, which is p and then a shift that all rows share, if they
+/// share the start.
+void AttentionRunner::turn_queries(const AttentionCall& call, const Range& range, KvHeads heads,
+                                   Worker& worker) {
   const AttentionSpec& spec = call.spec;
   const RopeTable& rope = *spec.rope;
   const int pairs = rope.num_pairs();
@@ -248,23 +291,27 @@ void AttentionRunner::turn_queries(const AttentionCall& call, const WorkItem& it
   const int64_t first_angle = call.step.placements[range.placement].span.first_angle;
   const int64_t head_cols = int64_t{group_of(spec)} * spec.head_dim;
   const Turn at_hand{worker.cosine, worker.sine, pairs};
+  const Turn of_query{worker.query_cosine, worker.query_sine, pairs};
   const bool one_start = range.starts < 0;
   if (!raw && one_start) {
     rope.cos_sin(first_angle - start_for_row(call, range, 0), worker.cosine, worker.sine);
   }
   for (int r = 0; r < worker.num_rows; ++r) {
-    const float* query = call.q.row_as<float>(call.plan.output_rows[item.row_begin + r]);
-    const Turn own{worker.row_cosine + int64_t{r} * pairs, worker.row_sine + int64_t{r} * pairs,
-                   pairs};
-    const bool by_own = raw || one_start;
-    if (!by_own) {
-      const int64_t distance = position_of_row(call, item, r) - start_for_row(call, range, r);
+    const int32_t plan_row = worker.plan_row(r);
+    if (raw || one_start) {
+      const int64_t own = int64_t{worker.first_row + r} * pairs;
+      kv_->compose_turns({worker.row_cosine + own, worker.row_sine + own, pairs},
+                         raw ? nullptr : &at_hand, turned_scale, worker.query_cosine,
+                         worker.query_sine);
+    } else {
+      const int64_t distance = position_of(call, plan_row) - start_for_row(call, range, r);
       rope.cos_sin(distance + first_angle, worker.cosine, worker.sine);
+      kv_->compose_turns(at_hand, nullptr, turned_scale, worker.query_cosine, worker.query_sine);
     }
+    const float* query = call.q.row_as<float>(call.plan.output_rows[plan_row]);
     for (int h = 0; h < heads.size(); ++h) {
-      kv_->set_query(worker.tiles[h], r, query + (heads.begin + h) * head_cols,
-                     by_own ? own : at_hand, by_own && !raw ? &at_hand : nullptr, spec.scale,
-                     turned_scale);
+      kv_->set_query(worker.at_hand[h], r, query + (heads.begin + h) * head_cols, of_query,
+                     spec.scale);
     }
   }
 }
@@ -281,12 +328,12 @@ void AttentionRunner::run_range(const AttentionCall& call, const WorkItem& item,
     worker.num_listed = list_blocks(call, range, run, heads, 0, worker);
     if (raw) turn_keys(call, placement.start + first * kBlockSize, run, heads, worker);
     if (run.end < end_block) {
-      const BlockRun next{run.end, std::min(end_block, run.end + kTileBlocks)};
+      const BlockRun next{run.end, std::min(end_block, run.end + worker.tile_blocks)};
       worker.num_listed = list_blocks(call, range, next, heads, worker.num_listed, worker);
     } else if (index + 1 < item.range_end) {
       const Range& next_range = call.plan.ranges[index + 1];
       const int64_t begin = next_range.begin / kBlockSize;
-      const BlockRun next{begin, std::min(blocks_for(next_range.end), begin + kTileBlocks)};
+      const BlockRun next{begin, std::min(blocks_for(next_range.end), begin + worker.tile_blocks)};
       worker.num_listed = list_blocks(call, next_range, next, heads, worker.num_listed, worker);
     }
     attend(run, heads, worker);
@@ -298,7 +345,7 @@ void AttentionRunner::run_range(const AttentionCall& call, const WorkItem& item,
 int AttentionRunner::list_blocks(const AttentionCall& call, const Range& range, BlockRun blocks,
                                  KvHeads heads, int listed, Worker& worker) {
   const std::span<const BlockId> ids = call.step.placements[range.placement].span.blocks;
-  blocks.for_tiles([&](int64_t first, int count) {
+  blocks.for_tiles(worker.tile_blocks, [&](int64_t first, int count) {
     for (int head = heads.begin; head < heads.end; ++head) {
       for (int64_t b = first; b < first + count; ++b, ++listed) {
         worker.keys[listed] = call.storage.head(call.layer, ids[b], KvPart::kKey, head);
@@ -316,7 +363,7 @@ void AttentionRunner::turn_keys(const AttentionCall& call, int64_t position, Blo
   const int pairs = rope.num_pairs();
   const int num_listed = worker.num_listed;
   int listed = 0;
-  blocks.for_tiles([&](int64_t, int count) {
+  blocks.for_tiles(worker.tile_blocks, [&](int64_t, int count) {
     for (int b = 0; b < count; ++b, position += kBlockSize) {
       rope.cos_sin(position, worker.cosine, worker.sine);
       kv_->add_token_turns({worker.cosine, worker.sine, pairs}, token_turns_.data(),
@@ -347,9 +394,10 @@ void AttentionRunner::attend(BlockRun blocks, KvHeads heads, Worker& worker) {
     worker.run_begins[r] = from_first(worker.begins[r]);
     worker.run_ends[r] = from_first(worker.ends[r]);
   }
-  kv_->attend(worker.tiles, heads.size(),
-              {worker.keys, worker.values, static_cast<int>(blocks.end - blocks.begin),
-               worker.num_listed, worker.run_begins.data(), worker.run_ends.data()});
+  kv_->attend(
+      worker.at_hand, heads.size(),
+      {worker.keys, worker.values, static_cast<int>(blocks.end - blocks.begin), worker.tile_blocks,
+       worker.num_listed, worker.run_begins.data(), worker.run_ends.data()});
 }
 
 void AttentionRunner::store(const AttentionCall& call, const WorkItem& item, KvHeads heads,
@@ -358,7 +406,7 @@ void AttentionRunner::store(const AttentionCall& call, const WorkItem& item, KvH
   const int64_t head_dim = call.spec.head_dim;
   const auto out_bytes = static_cast<int64_t>(dtype_size(call.out.dtype));
   auto* partials = reinterpret_cast<float*>(partials_.data());
-  for (int r = 0; r < worker.num_rows; ++r) {
+  for (int r = 0; r < item.row_end - item.row_begin; ++r) {
     for (int h = 0; h < heads.size(); ++h) {
       const int64_t head = (heads.begin + h) * group;
       if (item.partial < 0) {

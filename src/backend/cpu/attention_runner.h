@@ -55,10 +55,8 @@ class AttentionRunner {
   Status reserve(const AttentionCall& call);
   void make_token_turns(const AttentionCall& call);
   void run_item(const AttentionCall& call, const WorkItem& item, KvHeads heads, Worker& worker);
-  static void find_visible_tokens(const AttentionCall& call, const WorkItem& item,
-                                  const Range& range, Worker& worker);
-  void turn_queries(const AttentionCall& call, const WorkItem& item, const Range& range,
-                    KvHeads heads, Worker& worker);
+  static void find_visible_tokens(const AttentionCall& call, const Range& range, Worker& worker);
+  void turn_queries(const AttentionCall& call, const Range& range, KvHeads heads, Worker& worker);
   void run_range(const AttentionCall& call, const WorkItem& item, int32_t index, KvHeads heads,
                  Worker& worker);
   static int list_blocks(const AttentionCall& call, const Range& range, BlockRun blocks,

@@ -161,6 +161,7 @@ Expected<std::unique_ptr<KvStorage>> CpuBackend::create_kv_storage(const KvShape
 AttentionPlanOptions CpuBackend::plan_options() const {
   AttentionPlanOptions options;
   options.tile_rows = 16;
+  options.appended_tokens = 256;
   const int tasks_of_item = AttentionRunner::tasks_of_item(num_kv_heads_);
   options.target_items = (threads_.num_threads() + tasks_of_item - 1) / tasks_of_item;
   return options;

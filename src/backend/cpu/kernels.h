@@ -13,8 +13,8 @@ namespace anyslot::cpu {
 
 /// Tokens of a block.
 inline constexpr int kBlockTokens = 16;
-/// Keys that are scored at once.
-inline constexpr int kTileKeys = 64;
+/// Keys that are scored at once, at most.
+inline constexpr int kTileKeys = 128;
 inline constexpr int kTileBlocks = kTileKeys / kBlockTokens;
 /// The largest head_dim, for buffers on the stack.
 inline constexpr int kMaxHeadDim = 1024;
@@ -45,14 +45,15 @@ struct AttentionTile {
   int32_t* ends = nullptr;
 };
 
-/// Consecutive blocks of a few kv heads, in the order in which they are attended to: kTileBlocks
-/// blocks of the first head, the same of the second, ..., then the next kTileBlocks blocks of the
+/// Consecutive blocks of a few kv heads, in the order in which they are attended to: tile_blocks
+/// blocks of the first head, the same of the second, ..., then the next tile_blocks blocks of the
 /// first. Row r sees tokens [row_begins[r], row_ends[r]), counted from the first block's first
 /// token.
 struct KeyRun {
   const std::byte* const* keys = nullptr;  // [num_listed]
   const std::byte* const* values = nullptr;
   int num_blocks = 0;                   // of each head
+  int tile_blocks = 0;                  // 1 to kTileBlocks, which are scored at once
   int num_listed = 0;                   // behind the run's: blocks that come next, to be prefetched
   const int32_t* row_begins = nullptr;  // [num_rows]
   const int32_t* row_ends = nullptr;
@@ -70,11 +71,14 @@ struct TokenSlot {
 /// of K is at d / w * 16 w + t w + d % w, and of V at t / w * head_dim w + d w + t % w.
 struct KvKernels {
   void (*reset)(const AttentionTile& tile);
-  /// Turns the group's heads of one row by `turn`, and then by `shift` unless that is null, and
-  /// scales them: the turned dimensions by turned_scale, the others by scale. query: [group,
-  /// head_dim].
+  /// Cosines and sines of `turn` and then `shift`, unless that is null, times what set_query scales
+  /// turned dimensions by. cosine, sine: [turn.num_pairs].
+  void (*compose_turns)(const Turn& turn, const Turn* shift, float scale, float* cosine,
+                        float* sine);
+  /// Turns the group's heads of one row by what compose_turns made, and scales the dimensions that
+  /// are not turned. query: [group, head_dim].
   void (*set_query)(const AttentionTile& tile, int row, const float* query, const Turn& turn,
-                    const Turn* shift, float scale, float turned_scale);
+                    float scale);
   /// tiles: [num_tiles], the same rows for each of the run's heads.
   void (*attend)(const AttentionTile* tiles, int num_tiles, const KeyRun& run);
   /// One row's result to [group, head_dim] of bfloat16 or float32.

@@ -288,13 +288,13 @@ TEST(Attend, FollowsScoresThatGrowFromKeyToKey) {
     for (int r = 0; r < num_rows; ++r) {
       std::vector<float> query(kHeadDim);
       query[0] = slopes[r];
-      kv.set_query(tile, r, query.data(), {}, nullptr, 1.0F, 1.0F);
+      kv.set_query(tile, r, query.data(), {}, 1.0F);
     }
     const std::vector<int32_t> begins(num_rows, 0);
     const std::vector<int32_t> ends(num_rows, kNumTokens);
     kv.attend(&tile, 1,
-              {key_blocks.data(), value_blocks.data(), kNumBlocks, kNumBlocks, begins.data(),
-               ends.data()});
+              {key_blocks.data(), value_blocks.data(), kNumBlocks, kTileBlocks, kNumBlocks,
+               begins.data(), ends.data()});
     for (int r = 0; r < num_rows; ++r) {
       const double largest = std::max(0.0, double{slopes[r]} * (kNumTokens - 1));
       double sum = 0;

@@ -34,16 +34,18 @@ struct KvFunctions {
   /// Scores are taken times log2(e), so that weights are powers of 2.
   static constexpr float kLog2E = 1.44269504088896340736F;
 
+  static void compose_turns(const Turn& turn, const Turn* shift, float scale, float* cosine,
+                            float* sine) {
+    cpu::compose_turns<S>(turn, shift, scale * kLog2E, cosine, sine);
+  }
+
   static void set_query(const AttentionTile& tile, int row, const float* query, const Turn& turn,
-                        const Turn* shift, float scale, float turned_scale) {
+                        float scale) {
     const int head_dim = tile.head_dim;
     auto* queries = static_cast<Operand*>(tile.queries) + int64_t{row} * tile.group * head_dim;
-    alignas(64) float cosine[kMaxHeadDim / 2];
-    alignas(64) float sine[kMaxHeadDim / 2];
-    compose_turns<S>(turn, shift, turned_scale * kLog2E, cosine, sine);
     for (int h = 0; h < tile.group; ++h) {
-      turn_head<S>(query + int64_t{h} * head_dim, head_dim, {cosine, sine, turn.num_pairs},
-                   scale * kLog2E, OperandSink{queries + int64_t{h} * head_dim});
+      turn_head<S>(query + int64_t{h} * head_dim, head_dim, turn, scale * kLog2E,
+                   OperandSink{queries + int64_t{h} * head_dim});
     }
   }
 
@@ -164,6 +166,7 @@ constexpr KvKernels kv_kernels() {
   using Functions = KvFunctions<Dot>;
   return {
       .reset = AttentionKernel<Dot>::reset,
+      .compose_turns = Functions::compose_turns,
       .set_query = Functions::set_query,
       .attend = AttentionKernel<Dot>::attend,
       .store_output = Functions::store_output,
