@@ -18,7 +18,7 @@ struct DeviceRange {
   int32_t start = 0;          // of the placement; unless starts >= 0
   int32_t turn = 0;           // into turn_rotations; unless starts >= 0
   int32_t starts = -1;        // into row_starts and row_turns, one for each row of the item
-  int32_t key_rotation = -1;  // raw keys: place of token 0's rotation in turn_rotations
+  int32_t key_rotation = -1;  // raw keys: place of the first block's rotation in turn_rotations
   int32_t min_distance = 0;   // position - start, over the rows of the item
   int32_t max_distance = 0;
 };
@@ -50,9 +50,10 @@ struct AttentionArgs {
   const Merge* merges = nullptr;
   const int32_t* slots = nullptr;
 
-  const float2* row_rotations = nullptr;   // of the step's rows, at their position
-  const float2* turn_rotations = nullptr;  // from a row's position to its place before a span;
-                                           // and those of raw keys
+  const float2* row_rotations = nullptr;  // of the step's rows, at their position
+  // From a row's position to its place before a span. Where there are raw keys, those of the places
+  // in a block come first, then of each block's first key: a key takes both.
+  const float2* turn_rotations = nullptr;
 
   float* partial_out = nullptr;     // [num_partials, num_heads, head_dim], not yet divided
   float2* partial_state = nullptr;  // [num_partials, num_heads] (maximum in base 2, sum)

@@ -114,7 +114,8 @@ __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int 
     const int token = cursor.first_token();
     const uint32_t k = stages + stage * 2 * kPage;
     if (range.key_rotation >= 0) {
-      turn_keys<kHeadDim, 1, 32>(key_rotations<kHeadDim>(args, range, token), range.end - token, k);
+      turn_keys<kHeadDim, 1, 32>(block_rotations<kHeadDim>(args, range, token), args.turn_rotations,
+                                 range.end - token, k);
       __syncwarp();
     }
     const auto load_q = [&q](int step, int, uint32_t(&fragment)[4]) {

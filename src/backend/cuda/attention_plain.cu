@@ -14,13 +14,22 @@ __device__ float warp_sum(float x) {
   return x;
 }
 
-/// Element c of a head, turned. rotation: [num_pairs].
+/// A rotation of num_pairs pairs; by both angles where there are two.
+struct Rotation {
+  const float2* first;  // nullptr: none
+  const float2* second = nullptr;
+  __device__ float2 operator[](int pair) const {
+    return second == nullptr ? first[pair] : compose(first[pair], second[pair]);
+  }
+};
+
+/// Element c of a head, turned.
 template <typename T>
-__device__ float turned_element(const T* head, int c, int num_pairs, const float2* rotation) {
+__device__ float turned_element(const T* head, int c, int num_pairs, Rotation rotation) {
   const float x = to_float(head[c]);
-  if (c < num_pairs) return x * rotation[c].x - to_float(head[c + num_pairs]) * rotation[c].y;
   if (c >= 2 * num_pairs) return x;
-  const float2 turn = rotation[c - num_pairs];
+  const float2 turn = rotation[c < num_pairs ? c : c - num_pairs];
+  if (c < num_pairs) return x * turn.x - to_float(head[c + num_pairs]) * turn.y;
   return x * turn.x + to_float(head[c - num_pairs]) * turn.y;
 }
 
@@ -33,12 +42,13 @@ struct RowState {
 
 template <typename T>
 __device__ void attend(const AttentionArgs& args, const float* q, const T* key, const T* value,
-                       const float2* key_rotation, RowState& state) {
+                       Rotation key_rotation, RowState& state) {
   const int lane = threadIdx.x % 32;
   float score = 0.0F;
   for (int d = lane; d < args.head_dim; d += 32) {
-    const float k = key_rotation == nullptr ? to_float(key[d])
-                                            : turned_element(key, d, args.num_pairs, key_rotation);
+    const float k = key_rotation.first == nullptr
+                        ? to_float(key[d])
+                        : turned_element(key, d, args.num_pairs, key_rotation);
     score += q[d] * k;
   }
   score = warp_sum(score) * args.scale_log2;
@@ -61,10 +71,12 @@ __device__ void attend_range(const AttentionArgs& args, const DeviceRange& range
   for (int i = visible.first + static_cast<int>(threadIdx.x) / 32; i < visible.end; i += kWarps) {
     const T* page = key_page<T>(args, args.blocks[range.blocks + i / kBlockSize], kv_head);
     const T* key = page + (i % kBlockSize) * args.head_dim;
-    const float2* rotation =
-        range.key_rotation < 0
-            ? nullptr
-            : args.turn_rotations + (int64_t{range.key_rotation} + i) * args.num_pairs;
+    Rotation rotation{nullptr};
+    if (range.key_rotation >= 0) {
+      const int64_t block = int64_t{range.key_rotation} + i / kBlockSize;
+      rotation = {args.turn_rotations + block * args.num_pairs,
+                  args.turn_rotations + int64_t{i % kBlockSize} * args.num_pairs};
+    }
     attend(args, q, key, key + value_offset(args), rotation, state);
   }
 }
@@ -132,7 +144,7 @@ __global__ void plain_attention(AttentionArgs args) {
     }
     __syncthreads();
     for (int d = threadIdx.x; d < args.head_dim; d += blockDim.x) {
-      q[d] = turned_element(query, d, args.num_pairs, rotation);
+      q[d] = turned_element(query, d, args.num_pairs, Rotation{rotation});
     }
     __syncthreads();
     attend_range<T>(args, range, args.positions[row] - range_start(args, range, r), kv_head, q,

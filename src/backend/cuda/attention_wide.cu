@@ -193,8 +193,8 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
     const bool masked = !all_visible(args, range, token, token + num_pages * kBlockSize);
     const uint32_t k = stages + stage * kStageBytes<kHeadDim>;
     if (range.key_rotation >= 0) {
-      turn_keys<kHeadDim, kStagePages, kThreads>(key_rotations<kHeadDim>(args, range, token),
-                                                 range.end - token, k);
+      turn_keys<kHeadDim, kStagePages, kThreads>(block_rotations<kHeadDim>(args, range, token),
+                                                 args.turn_rotations, range.end - token, k);
       __syncthreads();
     }
     const auto mask_of = [&](int tile) {

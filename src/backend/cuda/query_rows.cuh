@@ -147,11 +147,11 @@ __device__ inline void turn_kept_q(const AttentionArgs& args, const DeviceRange&
   }
 }
 
-/// Rotations of a range's raw keys, from a token on.
+/// Rotations of a range's raw keys, of the first key of each block from a token's block on.
 template <int kHeadDim>
-__device__ inline const float2* key_rotations(const AttentionArgs& args, const DeviceRange& range,
-                                              int token) {
-  return args.turn_rotations + (int64_t{range.key_rotation} + token) * (kHeadDim / 2);
+__device__ inline const float2* block_rotations(const AttentionArgs& args, const DeviceRange& range,
+                                                int token) {
+  return args.turn_rotations + (int64_t{range.key_rotation} + token / kBlockSize) * (kHeadDim / 2);
 }
 
 /// What a lane's two rows see of a range.

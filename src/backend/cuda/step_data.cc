@@ -78,9 +78,15 @@ void StepData::put_block_lists(const StepPlan& step) {
     if (entry->second.offset == blocks.size())
       blocks.insert(blocks.end(), list.begin(), list.end());
     block_offsets_.push_back(narrowed(static_cast<int64_t>(entry->second.offset)));
-    const bool raw = placement.span.key_form == KeyForm::kRaw;
-    key_offsets_.push_back(raw ? narrowed(static_cast<int64_t>(key_angles_.size())) : -1);
-    for (int64_t i = 0; raw && i < placement.end; ++i) {
+    if (placement.span.key_form != KeyForm::kRaw) {
+      key_offsets_.push_back(-1);
+      continue;
+    }
+    if (key_angles_.empty()) {
+      for (int32_t i = 0; i < kBlockSize; ++i) key_angles_.push_back(i);
+    }
+    key_offsets_.push_back(narrowed(static_cast<int64_t>(key_angles_.size())));
+    for (int64_t i = 0; i < placement.end; i += kBlockSize) {
       key_angles_.push_back(narrowed(placement.start + i));
     }
   }

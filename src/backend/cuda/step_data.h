@@ -118,8 +118,8 @@ class StepData {
   int64_t num_angles_ = 0;
   std::vector<int32_t> block_offsets_;  // of each placement
   std::vector<int32_t> row_angles_;     // positions, then write angles
-  std::vector<int32_t> key_angles_;
-  std::vector<int32_t> key_offsets_;  // of each placement; -1: turned keys
+  std::vector<int32_t> key_angles_;     // of raw keys: 0 to 15, then of each block's first key
+  std::vector<int32_t> key_offsets_;    // of each placement; -1: turned keys
   std::vector<int32_t> turns_;
   std::unordered_map<int64_t, int32_t> turn_index_;
   std::vector<DeviceRope> ropes_;

@@ -9,12 +9,14 @@
 
 namespace anyslot::cuda {
 
-/// Turns raw keys in shared memory to their places: kPages pages, each K, then V. rotations: of the
-/// first page's token 0 and what follows it, [num_tokens, kHeadDim / 2]. Threads
-/// [0, kThreads) of the block, or of a warp, share the work. Not inline, so that the registers it
-/// needs are taken from loops over turned keys only where raw ones come.
+/// Turns raw keys in shared memory to their places: kPages pages, each K, then V. of_blocks:
+/// rotations of the pages' first keys, [kPages, kHeadDim / 2]; of_places: of the places in a page,
+/// [kBlockSize, kHeadDim / 2]. Threads [0, kThreads) of the block, or of a warp, share the work.
+/// Not inline, so that the registers it needs are taken from loops over turned keys only where raw
+/// ones come.
 template <int kHeadDim, int kPages, int kThreads>
-__device__ __noinline__ void turn_keys(const float2* rotations, int num_tokens, uint32_t pages) {
+__device__ __noinline__ void turn_keys(const float2* of_blocks, const float2* of_places,
+                                       int num_tokens, uint32_t pages) {
   constexpr int kHalfChunks = kHeadDim / 16;
 #pragma unroll
   for (int i = 0; i < kPages * kBlockSize * kHalfChunks / kThreads; ++i) {
@@ -22,22 +24,28 @@ __device__ __noinline__ void turn_keys(const float2* rotations, int num_tokens, 
     const int token = unit / kHalfChunks;
     const int chunk = unit % kHalfChunks;
     if (token >= num_tokens) continue;
+    const int place = token % kBlockSize;
     const uint32_t page = pages + token / kBlockSize * 2 * kPageBytes<kHeadDim>;
-    const uint32_t low = page + chunk_offset<kHeadDim>(token % kBlockSize, chunk);
-    const uint32_t high = page + chunk_offset<kHeadDim>(token % kBlockSize, chunk + kHalfChunks);
-    const auto* rotation =
-        reinterpret_cast<const float4*>(rotations + int64_t{token} * (kHeadDim / 2) + chunk * 8);
+    const uint32_t low = page + chunk_offset<kHeadDim>(place, chunk);
+    const uint32_t high = page + chunk_offset<kHeadDim>(place, chunk + kHalfChunks);
+    const auto* of_block = reinterpret_cast<const float4*>(
+        of_blocks + token / kBlockSize * (kHeadDim / 2) + chunk * 8);
+    const auto* of_place =
+        reinterpret_cast<const float4*>(of_places + place * (kHeadDim / 2) + chunk * 8);
     uint32_t x[4];
     uint32_t y[4];
     load_shared(x, low);
     load_shared(y, high);
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const float4 turn = __ldg(rotation + j);  // of two dimensions
+    for (int j = 0; j < 4; ++j) {  // two dimensions each
+      const float4 base = __ldg(of_block + j);
+      const float4 rest = __ldg(of_place + j);
+      const float2 first = compose({base.x, base.y}, {rest.x, rest.y});
+      const float2 second = compose({base.z, base.w}, {rest.z, rest.w});
       const float2 a = unpack(x[j]);
       const float2 b = unpack(y[j]);
-      x[j] = pack(a.x * turn.x - b.x * turn.y, a.y * turn.z - b.y * turn.w);
-      y[j] = pack(b.x * turn.x + a.x * turn.y, b.y * turn.z + a.y * turn.w);
+      x[j] = pack(a.x * first.x - b.x * first.y, a.y * second.x - b.y * second.y);
+      y[j] = pack(b.x * first.x + a.x * first.y, b.y * second.x + a.y * second.y);
     }
     store_shared(low, x);
     store_shared(high, y);
