@@ -29,6 +29,13 @@ __device__ inline float2 compose(float2 a, float2 b) {
   return {a.x * b.x - a.y * b.y, a.y * b.x + a.x * b.y};
 }
 
+/// Where a pair stands in a rotation of raw keys: eight lanes that read two pairs each of the eight
+/// chunks of 16 bytes of a key's half read places side by side.
+__device__ inline int key_pair_place(int pair, int num_pairs) {
+  if (num_pairs % 8 != 0) return pair;
+  return (pair % 8 / 2 * (num_pairs / 8) + pair / 8) * 2 + pair % 2;
+}
+
 /// K of one head of a block of the layer; V is `value_offset` further.
 template <typename T>
 __device__ inline const T* key_page(const AttentionArgs& args, int block, int kv_head) {

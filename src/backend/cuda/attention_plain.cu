@@ -14,12 +14,15 @@ __device__ float warp_sum(float x) {
   return x;
 }
 
-/// A rotation of num_pairs pairs; by both angles where there are two.
+/// A rotation, in two parts where it is one of raw keys.
 struct Rotation {
   const float2* first;  // nullptr: none
   const float2* second = nullptr;
+  int num_pairs = 0;
   __device__ float2 operator[](int pair) const {
-    return second == nullptr ? first[pair] : compose(first[pair], second[pair]);
+    if (second == nullptr) return first[pair];
+    const int place = key_pair_place(pair, num_pairs);
+    return compose(first[place], second[place]);
   }
 };
 
@@ -75,7 +78,7 @@ __device__ void attend_range(const AttentionArgs& args, const DeviceRange& range
     if (range.key_rotation >= 0) {
       const int64_t block = int64_t{range.key_rotation} + i / kBlockSize;
       rotation = {args.turn_rotations + block * args.num_pairs,
-                  args.turn_rotations + int64_t{i % kBlockSize} * args.num_pairs};
+                  args.turn_rotations + int64_t{i % kBlockSize} * args.num_pairs, args.num_pairs};
     }
     attend(args, q, key, key + value_offset(args), rotation, state);
   }

@@ -25,14 +25,21 @@ __device__ CosSin cos_sin(int64_t position, double inv_freq) {
 
 __global__ void rotations(AngleList list, double factor, const double* inv_freq, int num_pairs,
                           float2* out) {
-  const int64_t count =
-      (list.recorded_count == nullptr ? list.count : *list.recorded_count) * num_pairs;
+  if (list.recorded_counts != nullptr) {
+    list.count = list.recorded_counts[0];
+    list.num_keys = list.recorded_counts[1];
+  }
+  const int64_t count = list.count * num_pairs;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
        i += int64_t{gridDim.x} * kThreads) {
     const int64_t angle = i / num_pairs;
-    const CosSin value = cos_sin(list.angles[angle], inv_freq[i % num_pairs]);
+    const int pair = static_cast<int>(i % num_pairs);
+    const CosSin value = cos_sin(list.angles[angle], inv_freq[pair]);
     const double scale = angle < list.num_scaled ? factor : 1.0;
-    out[i] = {static_cast<float>(value.cosine * scale), static_cast<float>(value.sine * scale)};
+    const bool is_key = angle >= list.first_key && angle < list.first_key + list.num_keys;
+    const int place = is_key ? key_pair_place(pair, num_pairs) : pair;
+    out[angle * num_pairs + place] = {static_cast<float>(value.cosine * scale),
+                                      static_cast<float>(value.sine * scale)};
   }
 }
 
@@ -161,7 +168,7 @@ Status launch_rotations(const AngleList& angles, double factor, const double* in
   constexpr int64_t kRecordedBlocks = 256;
   const int64_t count = angles.count * num_pairs;
   const int64_t blocks =
-      angles.recorded_count == nullptr ? (count + kThreads - 1) / kThreads : kRecordedBlocks;
+      angles.recorded_counts == nullptr ? (count + kThreads - 1) / kThreads : kRecordedBlocks;
   if (blocks == 0) return {};
   rotations<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(angles, factor, inv_freq,
                                                                     num_pairs, out);

@@ -17,11 +17,14 @@ namespace anyslot::cuda {
 struct AngleList {
   const int32_t* angles = nullptr;
   int64_t count = 0;
-  const int64_t* recorded_count = nullptr;  // in device memory; unless null, `count` is void
-  int64_t num_scaled = 0;                   // how many of the first take the factor
+  int64_t num_keys = 0;
+  /// In device memory, count and num_keys; unless null, those above are void.
+  const int64_t* recorded_counts = nullptr;
+  int64_t num_scaled = 0;  // how many of the first take the factor
+  int64_t first_key = 0;   // the num_keys angles from here on are of raw keys: see key_pair_place
 };
 /// Cosines and sines of angles[i] * inv_freq[j], formed in float64, times `factor` for i <
-/// num_scaled. out: [count, num_pairs].
+/// num_scaled. out: [count, num_pairs], but key_pair_place tells the places of raw keys' pairs.
 Status launch_rotations(const AngleList& angles, double factor, const double* inv_freq,
                         int num_pairs, float2* out, cudaStream_t stream);
 

@@ -210,7 +210,8 @@ Status StepData::upload(cudaStream_t stream) {
   angles.insert(angles.end(), turns_.begin(), turns_.end());
   num_angles_ = static_cast<int64_t>(angles.size());
   put(kAngles, std::span<const int32_t>(angles));
-  put(kNumAngles, std::span<const int64_t>(&num_angles_, 1));
+  const int64_t counts[] = {num_angles_, static_cast<int64_t>(key_angles_.size())};
+  put(kAngleCounts, std::span<const int64_t>(counts));
   const size_t bytes = lay_out();
   if (Status status = copied_.wait(); !status) return status;
   if (Status status = pinned_.reserve(bytes); !status) return status;
@@ -271,8 +272,12 @@ Expected<StepData::Rotations> StepData::rotations(const RopeTable& rope, bool re
   DeviceRope& known = **found;
   const int pairs = rope.num_pairs();
   if (known.step != step_) {
-    const AngleList angles{at<int32_t>(kAngles), num_angles_,
-                           recording ? at<int64_t>(kNumAngles) : nullptr, num_rows_};
+    const AngleList angles{.angles = at<int32_t>(kAngles),
+                           .count = num_angles_,
+                           .num_keys = static_cast<int64_t>(key_angles_.size()),
+                           .recorded_counts = recording ? at<int64_t>(kAngleCounts) : nullptr,
+                           .num_scaled = num_rows_,
+                           .first_key = 2 * num_rows_};
     if (Status status =
             launch_rotations(angles, known.parameters.attention_factor, known.inv_freq.as<double>(),
                              pairs, known.rotations.as<float2>(), stream);

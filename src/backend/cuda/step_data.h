@@ -57,7 +57,7 @@ class StepData {
 
  private:
   enum SectionId {
-    kNumAngles,
+    kAngleCounts,
     kPositions,
     kWriteSlots,
     kSampledRows,

@@ -11,9 +11,9 @@ namespace anyslot::cuda {
 
 /// Turns raw keys in shared memory to their places: kPages pages, each K, then V. of_blocks:
 /// rotations of the pages' first keys, [kPages, kHeadDim / 2]; of_places: of the places in a page,
-/// [kBlockSize, kHeadDim / 2]. Threads [0, kThreads) of the block, or of a warp, share the work.
-/// Not inline, so that the registers it needs are taken from loops over turned keys only where raw
-/// ones come.
+/// [kBlockSize, kHeadDim / 2]; pairs as key_pair_place says. Threads [0, kThreads) of the block, or
+/// of a warp, share the work. Not inline, so that the registers it needs are taken from loops over
+/// turned keys only where raw ones come.
 template <int kHeadDim, int kPages, int kThreads>
 __device__ __noinline__ void turn_keys(const float2* of_blocks, const float2* of_places,
                                        int num_tokens, uint32_t pages) {
@@ -28,18 +28,18 @@ __device__ __noinline__ void turn_keys(const float2* of_blocks, const float2* of
     const uint32_t page = pages + token / kBlockSize * 2 * kPageBytes<kHeadDim>;
     const uint32_t low = page + chunk_offset<kHeadDim>(place, chunk);
     const uint32_t high = page + chunk_offset<kHeadDim>(place, chunk + kHalfChunks);
-    const auto* of_block = reinterpret_cast<const float4*>(
-        of_blocks + token / kBlockSize * (kHeadDim / 2) + chunk * 8);
+    const auto* of_block =
+        reinterpret_cast<const float4*>(of_blocks + token / kBlockSize * (kHeadDim / 2)) + chunk;
     const auto* of_place =
-        reinterpret_cast<const float4*>(of_places + place * (kHeadDim / 2) + chunk * 8);
+        reinterpret_cast<const float4*>(of_places + place * (kHeadDim / 2)) + chunk;
     uint32_t x[4];
     uint32_t y[4];
     load_shared(x, low);
     load_shared(y, high);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {  // two dimensions each
-      const float4 base = __ldg(of_block + j);
-      const float4 rest = __ldg(of_place + j);
+      const float4 base = __ldg(of_block + j * kHalfChunks);
+      const float4 rest = __ldg(of_place + j * kHalfChunks);
       const float2 first = compose({base.x, base.y}, {rest.x, rest.y});
       const float2 second = compose({base.z, base.w}, {rest.z, rest.w});
       const float2 a = unpack(x[j]);
