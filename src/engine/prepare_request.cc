@@ -21,7 +21,8 @@ std::string segment_name(const Segment& segment, size_t index) {
 }
 
 Expected<std::vector<int32_t>> segment_tokens(const Segment& segment, size_t index,
-                                              const EngineParts& parts, TokenMemo& memo) {
+                                              const std::string& salt, const EngineParts& parts,
+                                              TokenMemo& memo) {
   if (!segment.token_ids.empty()) {
     for (const int32_t id : segment.token_ids) {
       if (id >= 0 && id < parts.model.vocab_size) continue;
@@ -37,7 +38,7 @@ Expected<std::vector<int32_t>> segment_tokens(const Segment& segment, size_t ind
         fmt::format("{}: the model has no tokenizer.json, so only token_ids can be given",
                     segment_name(segment, index)));
   }
-  auto tokens = memo.encode(*parts.tokenizer, segment.text, segment.markup);
+  auto tokens = memo.encode(*parts.tokenizer, salt, segment.text, segment.markup);
   if (!tokens.ok()) {
     return Status(tokens.status().code(),
                   fmt::format("{}: {}", segment_name(segment, index), tokens.status().message()));
@@ -67,11 +68,11 @@ Status check_wishes(const Segment& segment, size_t index, const MethodTraits& tr
   return {};
 }
 
-Expected<TokenSegment> token_segment(const Segment& segment, size_t index,
+Expected<TokenSegment> token_segment(const Segment& segment, size_t index, const std::string& salt,
                                      const MethodTraits& traits, const EngineParts& parts,
                                      TokenMemo& memo) {
   if (Status status = check_wishes(segment, index, traits); !status.ok()) return status;
-  auto tokens = segment_tokens(segment, index, parts, memo);
+  auto tokens = segment_tokens(segment, index, salt, parts, memo);
   if (!tokens.ok()) return tokens.status();
   return TokenSegment{segment.kind, std::move(*tokens), segment.id,
                       -1,           segment.pin,        segment.ttl_seconds};
@@ -82,7 +83,7 @@ Expected<std::vector<TokenSegment>> tokenize_segments(const Request& request,
                                                       const EngineParts& parts, TokenMemo& memo) {
   std::vector<TokenSegment> segments;
   for (size_t i = 0; i < request.segments.size(); ++i) {
-    auto segment = token_segment(request.segments[i], i, traits, parts, memo);
+    auto segment = token_segment(request.segments[i], i, request.cache_salt, traits, parts, memo);
     if (!segment.ok()) return segment.status();
     segments.push_back(std::move(*segment));
   }
@@ -191,7 +192,7 @@ Expected<std::unique_ptr<Sequence>> prepare_document(const Segment& document,
         fmt::format("method {} keeps no documents; register them for lazy, block or mepic",
                     method_name(options.method.value_or(*parts.config.method))));
   }
-  auto segment = token_segment(document, 0, traits, parts, memo);
+  auto segment = token_segment(document, 0, options.cache_salt, traits, parts, memo);
   if (!segment.ok()) return segment.status();
   if (segment->token_ids.empty()) return invalid_argument("the document has no tokens");
   segment->document_index = 0;
