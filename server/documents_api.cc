@@ -92,9 +92,9 @@ class Registration : public std::enable_shared_from_this<Registration> {
       documents_[index] = document_json(*document);
     } else if (!failed_) {
       ApiError error = error_of(document.status());
-      error.message = "documents[" + std::to_string(index) + "]: " + error.message;
-      error.param = "documents[" + std::to_string(index) + "]";
-      if (error.code == "context_length_exceeded") error.code = "no_room";
+      const std::string name = "documents[" + std::to_string(index) + "]";
+      if (error.param != name) error.message = name + ": " + error.message;
+      error.param = name;
       failed_ = std::move(error);
     }
     if (--left_ > 0 || ended_) return;

@@ -47,9 +47,11 @@ ApiError error_of(const Status& status) {
   switch (status.code()) {
     case StatusCode::kInvalidArgument:
     case StatusCode::kFailedPrecondition:
-      return {400, status.message()};
+      return {400, status.message(), status.field()};
+    case StatusCode::kOutOfRange:
+      return {400, status.message(), status.field(), "context_length_exceeded"};
     case StatusCode::kResourceExhausted:
-      return {400, status.message(), "", "context_length_exceeded"};
+      return {400, status.message(), status.field(), "no_room"};
     case StatusCode::kNotFound:
       return {404, status.message(), "", "not_found"};
     case StatusCode::kCancelled:
