@@ -14,6 +14,7 @@ namespace anyslot::server {
 namespace {
 
 constexpr size_t kReadBytes = 16 << 10;
+constexpr size_t kWriteBytes = 64 << 10;
 constexpr std::chrono::milliseconds kLingerTimeout{2000};
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -168,9 +169,14 @@ bool Session::client_has_left() {
 
 void Session::write(std::string bytes, std::function<void()> done) {
   writing_ = std::move(bytes);
-  set_deadline(limits_.write_timeout);
+  // Called before each part that is sent: a client that reads slowly is not one that does not read.
+  const auto next_part = [self = shared_from_this()](const ErrorCode& error, size_t) -> size_t {
+    if (error || self->phase_ == Phase::kClosed) return 0;
+    self->set_deadline(self->limits_.write_timeout);
+    return kWriteBytes;
+  };
   asio::async_write(
-      socket_, asio::buffer(writing_),
+      socket_, asio::buffer(writing_), next_part,
       [self = shared_from_this(), done = std::move(done)](const ErrorCode& error, size_t) {
         if (self->phase_ == Phase::kClosed) return;
         if (error) return self->close();
