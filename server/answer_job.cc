@@ -77,7 +77,7 @@ ApiExpected<AnswerJob::Submitted> AnswerJob::submit() const try {
 } catch (const std::bad_alloc&) {
   return ApiError{503, "memory does not suffice for the request", "", "out_of_memory"};
 } catch (const std::exception& error) {
-  return ApiError{500, std::string("internal error: ") + error.what(), "", "internal_error"};
+  return internal_error_of(error);
 }
 
 void AnswerJob::begin(ApiExpected<Submitted> submitted) {

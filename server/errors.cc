@@ -64,4 +64,8 @@ ApiError error_of(const Status& status) {
   return {500, status.message(), "", "internal_error"};
 }
 
+ApiError internal_error_of(const std::exception& error) {
+  return {500, std::string("internal error: ") + error.what(), "", "internal_error"};
+}
+
 }  // namespace anyslot::server

@@ -92,4 +92,10 @@ std::string to_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+HttpReply json_reply(const json& body) {
+  HttpReply reply;
+  reply.body = to_text(body);
+  return reply;
+}
+
 }  // namespace anyslot::server

@@ -14,5 +14,7 @@ ApiExpected<nlohmann::json> parse_body(std::string_view body, int max_depth);
 
 /// On one line; bytes that are no UTF-8 become replacement characters.
 std::string to_text(const nlohmann::json& value);
+/// The answer 200 with that body.
+HttpReply json_reply(const nlohmann::json& body);
 
 }  // namespace anyslot::server
