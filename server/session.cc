@@ -91,7 +91,6 @@ void Session::take_header() {
   head_.method = std::string(request.method_string());
   head_.target = std::string(request.target());
   head_.authorization = std::string(request[http::field::authorization]);
-  head_.content_type = std::string(request[http::field::content_type]);
   if (auto refusal = handler_.refuse(head_)) {
     body_unread_ = !parser_->is_done();
     begin_exchange(!body_unread_ && request.keep_alive()).reply(*std::move(refusal));
@@ -132,7 +131,7 @@ void Session::refuse_read(const ErrorCode& error) {
     return close();  // the client has gone
   }
   const auto& request = parser_->get();
-  head_ = {std::string(request.method_string()), std::string(request.target()), "", ""};
+  head_ = {std::string(request.method_string()), std::string(request.target()), ""};
   body_unread_ = true;
   begin_exchange(false).reply(error_reply(refusal));
 }
