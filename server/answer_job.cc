@@ -19,12 +19,13 @@ double seconds_since(Clock::time_point start) {
 }
 
 ApiError queue_full(size_t limit) {
-  return {429,
-          "the server works on " + std::to_string(limit) +
-              " requests and takes no more (--max-running-requests, --max-queue); try again soon",
-          "",
-          "queue_full",
-          {{"Retry-After", "1"}}};
+  return {
+      429,
+      "the server is already handling " + std::to_string(limit) +
+          " requests, the most that it takes (--max-running-requests, --max-queue); try again soon",
+      "",
+      "queue_full",
+      {{"Retry-After", "1"}}};
 }
 
 bool shows_something(const Event& event) {
@@ -75,7 +76,7 @@ ApiExpected<AnswerJob::Submitted> AnswerJob::submit() const try {
   return Submitted{std::move(*stream), request->sampling.n, request->stream,
                    request->include_usage};
 } catch (const std::bad_alloc&) {
-  return ApiError{503, "memory does not suffice for the request", "", "out_of_memory"};
+  return ApiError{503, "there is not enough memory for the request", "", "out_of_memory"};
 } catch (const std::exception& error) {
   return internal_error_of(error);
 }

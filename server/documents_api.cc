@@ -136,7 +136,7 @@ std::string salt_of(const Call& call) {
 template <typename Work>
 void answer_without_body(ServingContext& context, Call call, Work work) {
   if (!call.http.body.empty()) {
-    call.sink->reply(error_reply({400, "this request takes no body; parameters stand in the URL"}));
+    call.sink->reply(error_reply({400, "this request takes no body; parameters go into the URL"}));
     return;
   }
   reply_from_worker(context, std::move(call), std::move(work));
