@@ -17,7 +17,6 @@ struct RequestHead {
   std::string method;  // "GET"
   std::string target;  // path and query as they came
   std::string authorization;
-  std::string content_type;
 };
 
 struct HttpRequest {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/socket_base.hpp>
 
 #include "support/random_model.h"
@@ -215,6 +217,32 @@ TEST(ServerBuffers, DropsASlowReaderWithoutHoldingUpOthers) {
   server.expect_idle();
   EXPECT_EQ(server.metric("anyslot_requests_total{outcome=\"aborted\"}"), 1);
   EXPECT_LT(server.metric("anyslot_generated_tokens_total"), 8000);
+}
+
+TEST(ServerBuffers, KeepsAReaderThatIsSlowButReads) {
+  ServerOptions options;
+  options.limits.write_timeout = std::chrono::seconds(2);
+  options.limits.send_buffer_bytes = 8 << 10;
+  TestServer server(bundled_config(), options);
+  TestClient client = server.connect();
+  client.socket().set_option(asio::socket_base::receive_buffer_size(4096));
+  std::string text;
+  while (text.size() < 200'000) text += "The river Masa flows. ";
+  const json body = {{"prompt", text}, {"return_token_strs", true}};
+  const auto start = std::chrono::steady_clock::now();
+  client.send_request("POST", "/tokenize", body.dump(), {});
+  // The whole answer takes twice as long as a client may take nothing.
+  std::string received;
+  std::array<char, 4096> part{};
+  while (!received.ends_with("]}")) {
+    const size_t size = client.socket().read_some(asio::buffer(part));
+    received.append(part.data(), size);
+    const auto pace = std::chrono::microseconds(received.size() * 4'000'000 / (text.size() * 2));
+    std::this_thread::sleep_until(start + pace);
+  }
+  EXPECT_GT(std::chrono::steady_clock::now() - start, 1.5 * options.limits.write_timeout);
+  EXPECT_EQ(json::parse(received.substr(received.find('{')))["tokens"].size(),
+            server.engine().tokenize(text, {}).value().size());
 }
 
 TEST(ServerShutdown, FinishesWhatRuns) {

@@ -14,6 +14,7 @@ namespace anyslot::server {
 namespace {
 
 constexpr size_t kReadBytes = 16 << 10;
+constexpr size_t kWriteBytes = 64 << 10;
 constexpr std::chrono::milliseconds kLingerTimeout{2000};
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -90,7 +91,6 @@ void Session::take_header() {
   head_.method = std::string(request.method_string());
   head_.target = std::string(request.target());
   head_.authorization = std::string(request[http::field::authorization]);
-  head_.content_type = std::string(request[http::field::content_type]);
   if (auto refusal = handler_.refuse(head_)) {
     body_unread_ = !parser_->is_done();
     begin_exchange(!body_unread_ && request.keep_alive()).reply(*std::move(refusal));
@@ -131,7 +131,7 @@ void Session::refuse_read(const ErrorCode& error) {
     return close();  // the client has gone
   }
   const auto& request = parser_->get();
-  head_ = {std::string(request.method_string()), std::string(request.target()), "", ""};
+  head_ = {std::string(request.method_string()), std::string(request.target()), ""};
   body_unread_ = true;
   begin_exchange(false).reply(error_reply(refusal));
 }
@@ -168,9 +168,14 @@ bool Session::client_has_left() {
 
 void Session::write(std::string bytes, std::function<void()> done) {
   writing_ = std::move(bytes);
-  set_deadline(limits_.write_timeout);
+  // Called before each part that is sent: a client that reads slowly is not one that does not read.
+  const auto next_part = [self = shared_from_this()](const ErrorCode& error, size_t) -> size_t {
+    if (error || self->phase_ == Phase::kClosed) return 0;
+    self->set_deadline(self->limits_.write_timeout);
+    return kWriteBytes;
+  };
   asio::async_write(
-      socket_, asio::buffer(writing_),
+      socket_, asio::buffer(writing_), next_part,
       [self = shared_from_this(), done = std::move(done)](const ErrorCode& error, size_t) {
         if (self->phase_ == Phase::kClosed) return;
         if (error) return self->close();
