@@ -16,19 +16,20 @@ namespace anyslot::bench {
 
 /// The sizes of a sweep's workloads.
 struct SweepOptions {
-  EngineConfig engine;  // its method is that of the run at hand
+  EngineConfig engine = {};  // its method is that of the run at hand
   std::vector<Method> methods = {Method::kLazy, Method::kBlock, Method::kMepic, Method::kPrefix,
                                  Method::kFull};
-  std::vector<std::string> figures;  // names of sweep_figure_names(); empty: all
-  int num_documents = 100;           // in the pool
+  std::vector<std::string> figures = {};  // names of sweep_figure_names(); empty: all
+  int num_documents = 100;                // in the pool
   int documents_per_prompt = 5;
   int document_len = 256;  // tokens
   int question_len = 32;
   int output_len = 16;
   double zipf = 2.1;
-  int num_prompts = 24;               // of a run without a request rate
-  double run_seconds = 2.5;           // of arrivals in a run with one
-  std::vector<double> request_rates;  // per second; empty: chosen by what method full can serve
+  int num_prompts = 24;      // of a run without a request rate
+  double run_seconds = 2.5;  // of arrivals in a run with one
+  std::vector<double> request_rates =
+      {};  // per second; empty: chosen by what method full can serve
   uint64_t seed = 0;
 };
 
