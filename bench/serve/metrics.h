@@ -35,7 +35,7 @@ struct RequestRecord {
   double e2el_ms = 0;          // from the start to the end of the answer
   std::vector<double> itl_ms;  // gaps between the pieces of the answer, one less than pieces
   int64_t prompt_tokens = 0;   // as the target counts them
-  int64_t cached_tokens = 0;   // of the prompt; 0 where the target does not say
+  std::optional<int64_t> cached_tokens;  // of the prompt; unset where the target does not say
   int64_t output_tokens = 0;
   Failure failure = Failure::kNone;
   std::string error;                   // why, for people

@@ -37,7 +37,7 @@ struct AnswerScores {
 AnswerScores score_output(std::string_view output, const std::vector<std::string>& answers,
                           AnswerMetric metric, const std::vector<std::string>& all_classes);
 
-/// ROUGE-L F (beta 1) of the words between spaces, as LongBench computes it. In [0, 1].
+/// ROUGE-L F1 of the words between spaces, over the whole texts. In [0, 1].
 double rouge_l(std::string_view output, std::string_view answer);
 
 }  // namespace anyslot::bench

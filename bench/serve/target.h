@@ -30,7 +30,7 @@ struct TargetEvent {
   Failure failure = Failure::kNone;  // with `last`
   std::string error;
   int64_t prompt_tokens = 0;  // these with `last`, as far as the target tells
-  int64_t cached_tokens = 0;
+  std::optional<int64_t> cached_tokens;
   int64_t output_tokens = 0;  // 0: unknown
 };
 
@@ -56,10 +56,10 @@ class Target {
                                         const WorkloadRequest& request, Handler handler) = 0;
   /// What it has counted so far. Waits for the answer.
   virtual TargetCounters counters() = 0;
-  /// How full the pool is now; none when the target does not tell. Cheap or waiting as counters().
-  virtual std::optional<PeakKv> kv_use() = 0;
-  /// Whether kv_use() is cheap enough to be asked at every event.
-  virtual bool kv_use_is_cheap() const = 0;
+  /// Watches how full the KV pool is from now on; for HTTP, by asking once in a while.
+  virtual void watch_kv(boost::asio::io_context& loop) = 0;
+  /// Ends watching. None when the target does not tell.
+  virtual std::optional<PeakKv> peak_kv() = 0;
 };
 
 /// The engine in process, with a cache of its own. `config.method` is the method that is measured.

@@ -61,7 +61,7 @@ enum class DocumentChoice : uint8_t { kUniform, kZipf };
 /// In what order they stand in a prompt.
 enum class DocumentOrder : uint8_t {
   kNew,   // shuffled for each request
-  kFixed  // by their number in the pool (random), as in the file (data sets)
+  kFixed  // by their number in the pool, or as in the file
 };
 
 struct WorkloadOptions {
@@ -70,15 +70,16 @@ struct WorkloadOptions {
   std::string dataset_name;  // LongBench: a data set's name where rows have none
 
   int num_documents = 100;        // in the pool
-  int documents_per_prompt = 8;   // all different
+  int documents_per_prompt = 8;   // all different; ChatRAG-Bench: the first so many
   int document_len = 128;         // tokens of one document
   int question_len = 32;          // tokens of the text after the documents
   double random_range_ratio = 0;  // lengths are uniform within +- this share
+  /// Of pool documents. Of data sets, which rows are asked: uniform is all, in the file's order.
   DocumentChoice choice = DocumentChoice::kUniform;
-  double zipf = 1.0;  // rank r is drawn in proportion to r^-zipf
-  DocumentOrder order = DocumentOrder::kNew;
-  int output_len = 32;     // tokens of an answer; data sets: at most, 0 as the rows say
-  bool ignore_eos = true;  // kinds with random texts answer with output_len tokens
+  double zipf = 1.0;                   // rank r is drawn in proportion to r^-zipf
+  std::optional<DocumentOrder> order;  // unset: new for pools, fixed for data sets
+  int output_len = 32;                 // tokens of an answer; data sets: at most, 0 as the rows say
+  bool ignore_eos = true;              // kinds with random texts answer with output_len tokens
 
   int rounds = 4;             // kMultiRound: questions of one conversation
   double time_scale = 1;      // kMooncake: arrivals at timestamp x this
