@@ -56,9 +56,10 @@ Expected<std::vector<JsonRow>> read_json_rows(const std::string& path) {
   if (!text) return text.status();
   std::string_view bytes = *text;
   if (bytes.starts_with("\xef\xbb\xbf")) bytes.remove_prefix(3);
-  bytes.remove_prefix(std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size()));
+  const size_t begin = bytes.find_first_not_of(" \t\r\n");
+  const bool is_array = begin != std::string_view::npos && bytes[begin] == '[';
   Expected<std::vector<JsonRow>> rows =
-      bytes.starts_with('[') ? rows_of_array(bytes, path) : rows_of_lines(*text, path);
+      is_array ? rows_of_array(bytes, path) : rows_of_lines(bytes, path);
   if (rows && rows->empty()) {
     return invalid_argument(fmt::format("{} holds no rows", cli::input_name(path)));
   }
