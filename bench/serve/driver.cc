@@ -49,7 +49,7 @@ Driver::Driver(boost::asio::io_context& loop, Target& target, std::vector<Worklo
 void Driver::run() {
   begin_ = Clock::now();
   last_end_ = begin_;
-  progress_.update(0, static_cast<int64_t>(requests_.size()));
+  tell_progress();
   boost::asio::post(loop_, [this] {
     tick();
     schedule();
@@ -62,6 +62,11 @@ void Driver::run() {
   tick_timer_.cancel();
   loop_.restart();
   loop_.poll();  // lets go of the flights that have ended
+}
+
+void Driver::tell_progress() {
+  if (!options_.tells_progress) return;
+  progress_.update(static_cast<int64_t>(ended_), static_cast<int64_t>(requests_.size()));
 }
 
 double Driver::duration_seconds() const {
@@ -166,7 +171,7 @@ void Driver::finish(size_t index, Failure failure, const std::string& error) {
   boost::asio::post(loop_, [flight = std::shared_ptr<Flight>(std::move(running.flight))] {});
   if (stopped_) return;
   release_followers(index);
-  progress_.update(static_cast<int64_t>(ended_), static_cast<int64_t>(requests_.size()));
+  tell_progress();
   boost::asio::post(loop_, [this] { start_due(); });
 }
 

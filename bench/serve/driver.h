@@ -16,6 +16,7 @@ namespace anyslot::bench {
 struct DriverOptions {
   int max_concurrency = 0;  // 0: no limit
   double timeout_seconds = 300;
+  bool tells_progress = true;
 };
 
 /// Sends the requests of a workload at their times and records what comes back. To be used once.
@@ -52,6 +53,7 @@ class Driver {
   void finish(size_t index, Failure failure, const std::string& error);
   void release_followers(size_t index);
   void complete_conversation(size_t index);
+  void tell_progress();
   void tick();
   void check_limits();
   void cancel_all();

@@ -189,6 +189,8 @@ class EngineTarget : public Target {
   EngineTarget& operator=(const EngineTarget&) = delete;
   ~EngineTarget() override { submitters_.join(); }
 
+  std::string model_id() const override { return engine_.model().name; }
+
   Report::Facts facts() const override {
     const ModelInfo& model = engine_.model();
     const int64_t block_bytes = kBlockSize * model.kv_bytes_per_token;

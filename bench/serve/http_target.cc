@@ -177,6 +177,8 @@ class HttpTarget : public Target {
   HttpTarget(HttpTargetOptions options, HttpAddress address)
       : options_(std::move(options)), address_(std::move(address)) {}
 
+  std::string model_id() const override { return options_.model; }
+
   Report::Facts facts() const override {
     return {{"target", options_.base_url + ", " + options_.endpoint},
             {"model", options_.model},

@@ -67,14 +67,14 @@ void score(const std::vector<WorkloadRequest>& requests, std::vector<RequestReco
   }
 }
 
-void warm_up(std::vector<WorkloadRequest> requests, const DriverOptions& options, Target& target,
-             const Progress& stop) {
-  if (requests.empty() || stop.stopped()) return;
+void warm_up(std::vector<WorkloadRequest> requests, const ServeOptions& options, Target& target,
+             Progress& progress) {
+  if (requests.empty()) return;
   for (WorkloadRequest& request : requests) request.arrival_seconds = 0;
   std::vector<std::optional<double>> starts(requests.size(), 0);
-  Progress silent;
   boost::asio::io_context loop;
-  Driver driver(loop, target, std::move(requests), std::move(starts), options, silent);
+  Driver driver(loop, target, std::move(requests), std::move(starts),
+                {options.max_concurrency, options.timeout_seconds, false}, progress);
   driver.run();
 }
 
@@ -88,7 +88,7 @@ ServeResult measure(const std::vector<WorkloadRequest>& requests, const ServeOpt
     boost::asio::io_context loop;
     target.watch_kv(loop);
     Driver driver(loop, target, requests, start_times(requests, options),
-                  {options.max_concurrency, options.timeout_seconds}, progress);
+                  {options.max_concurrency, options.timeout_seconds, true}, progress);
     driver.run();
     facts.peak_kv = target.peak_kv();
     facts.duration_s = driver.duration_seconds();
@@ -109,8 +109,7 @@ Expected<ServeResult> run_serve(const ServeOptions& options, Target& target,
   if (!traits) return traits.status();
   Expected<Phases> phases = make_phases(options, *traits);
   if (!phases) return phases.status();
-  warm_up(std::move(phases->warmup), {options.max_concurrency, options.timeout_seconds}, target,
-          progress);
+  warm_up(std::move(phases->warmup), options, target, progress);
   return measure(phases->measured, options, target, progress);
 } catch (const std::exception& error) {  // of Asio or the JSON library
   return internal_error(error.what());

@@ -84,13 +84,6 @@ Expected<std::unique_ptr<Target>> open_target(const Options& options,
   return open_engine_target(engine);
 }
 
-std::string fact_of(const Target& target, std::string_view name) {
-  for (const auto& [key, value] : target.facts()) {
-    if (key == name) return value;
-  }
-  return "";
-}
-
 Report::Facts facts_of(const Options& options, const Target& target) {
   Report::Facts facts = machine_facts();
   for (const auto& fact : target.facts()) facts.push_back(fact);
@@ -109,8 +102,8 @@ Report::Facts facts_of(const Options& options, const Target& target) {
 
 /// The runs of a command, as far as they have come.
 struct Runs {
-  std::optional<Report> report;
-  std::vector<std::pair<RunName, ServeMetrics>> metrics;
+  Report::Facts facts;
+  std::vector<NamedRun> done;
   std::string failures;
   bool stopped = false;
 };
@@ -120,9 +113,9 @@ Status run_method(const Options& options, std::optional<Method> method, cli::Int
   Expected<std::unique_ptr<Target>> target = open_target(options, method);
   if (!target) return target.status();
   const std::string name = method ? std::string(method_name(*method)) : "";
-  if (!runs.report) {
-    runs.report.emplace("serve", facts_of(options, **target), serve_columns(options.save_detailed));
-    Status status = cli::print(runs.report->facts_text() + "\n");
+  if (runs.facts.empty()) {
+    runs.facts = facts_of(options, **target);
+    Status status = cli::print(Report("serve", runs.facts, {}).facts_text() + "\n");
     if (!status.ok()) return status;
   }
   std::optional<cli::ProgressBar> bar;
@@ -131,16 +124,16 @@ Status run_method(const Options& options, std::optional<Method> method, cli::Int
     bar->update(done);
   });
   interrupt.at_first_signal([&progress] { progress.stop(); });
-  const Expected<ServeResult> result = run_serve(options.serve, **target, progress);
+  Expected<ServeResult> result = run_serve(options.serve, **target, progress);
   interrupt.at_first_signal({});
   bar.reset();
   if (!result) return result.status();
-  const RunName run{name, fact_of(**target, "model"), options.label,
+  const std::string failure = failure_text(*result);
+  const RunName run{name, (*target)->model_id(), options.label,
                     std::string(workload_name(options.serve.workload.kind))};
-  runs.report->add_row(serve_row(run, options.serve, *result, options.save_detailed));
-  runs.metrics.emplace_back(run, result->metrics);
+  runs.done.push_back({run, options.serve, *std::move(result)});
   runs.stopped = progress.stopped();
-  if (const std::string failure = failure_text(*result); !failure.empty()) {
+  if (!failure.empty()) {
     runs.failures += fmt::format("{}{}{}", runs.failures.empty() ? "" : "; ",
                                  name.empty() ? "" : name + ": ", failure);
   }
@@ -148,10 +141,11 @@ Status run_method(const Options& options, std::optional<Method> method, cli::Int
 }
 
 /// Prints and writes what was measured, and tells by its status whether all of it went well.
-Status report_runs(const Runs& runs, ReportFiles& files) {
-  Status status = cli::print(runs.report->table_text() + "\n" + latency_table(runs.metrics));
+Status report_runs(const Runs& runs, bool detailed, ReportFiles& files) {
+  const Report report = serve_report(runs.facts, runs.done, detailed);
+  Status status = cli::print(report.table_text() + "\n" + latency_table(runs.done));
   if (!status.ok()) return status;
-  status = files.write(*runs.report);
+  status = files.write(report);
   if (!status.ok()) return status;
   if (!runs.failures.empty()) return {StatusCode::kUnavailable, runs.failures};
   if (runs.stopped) return {StatusCode::kCancelled, "stopped; what was measured is reported"};
@@ -172,12 +166,12 @@ Status run(Options options, cli::Interrupt& interrupt) {
   Runs runs;
   for (const std::optional<Method>& method : methods) {
     Status status = run_method(options, method, interrupt, runs);
-    if (!status.ok() && runs.metrics.empty()) return status;
+    if (!status.ok() && runs.done.empty()) return status;
     if (!status.ok())
       runs.failures += fmt::format("{}: {}", method_name(*method), status.message());
     if (!status.ok() || runs.stopped) break;
   }
-  return report_runs(runs, *files);
+  return report_runs(runs, options.save_detailed, *files);
 }
 
 void add_target_options(CLI::App& command, Options& options) {

@@ -109,34 +109,39 @@ Json whole_row(const RunName& name, const ServeOptions& options, const ServeResu
 
 }  // namespace
 
-std::vector<Column> serve_columns(bool detailed) {
+Report serve_report(const Report::Facts& facts, const std::vector<NamedRun>& runs, bool detailed) {
+  std::vector<Json> rows;
+  for (const NamedRun& run : runs) {
+    rows.push_back(whole_row(run.name, run.options, run.result, detailed));
+  }
   std::vector<Column> columns;
   const Json names = whole_row({}, {}, {}, detailed);
   for (const auto& [name, value] : names.items()) {
     const auto* shown = std::ranges::find(kShown, name, &Column::name);
-    columns.push_back(shown == std::end(kShown) ? Column{name, "", 0} : *shown);
+    const bool known =
+        std::ranges::any_of(rows, [&](const Json& row) { return !row[name].is_null(); });
+    columns.push_back(shown == std::end(kShown) || !known ? Column{name, "", 0} : *shown);
   }
-  return columns;
+  Report report("serve", facts, std::move(columns));
+  for (const Json& row : rows) {
+    Report::Row cells;
+    for (const auto& [name, value] : row.items()) cells.push_back(value);
+    report.add_row(std::move(cells));
+  }
+  return report;
 }
 
-Report::Row serve_row(const RunName& name, const ServeOptions& options, const ServeResult& result,
-                      bool detailed) {
-  Report::Row row;
-  const Json cells = whole_row(name, options, result, detailed);
-  for (const auto& [key, value] : cells.items()) row.push_back(value);
-  return row;
-}
-
-std::string latency_table(const std::vector<std::pair<RunName, ServeMetrics>>& runs) {
+std::string latency_table(const std::vector<NamedRun>& runs) {
   cli::Table table({"method", "ms", ">mean", ">median", ">std", ">p90", ">p99"});
-  for (const auto& [name, metrics] : runs) {
+  for (const NamedRun& run : runs) {
+    const ServeMetrics& metrics = run.result.metrics;
     const std::pair<const char*, const LatencySummary&> lines[] = {{"TTFT", metrics.ttft_ms},
                                                                    {"TPOT", metrics.tpot_ms},
                                                                    {"ITL", metrics.itl_ms},
                                                                    {"E2EL", metrics.e2el_ms}};
     for (const auto& [what, summary] : lines) {
       const auto cell = [](double value) { return fmt::format("{:.2f}", value); };
-      table.add_row({name.method.empty() ? "-" : name.method, what, cell(summary.mean),
+      table.add_row({run.name.method.empty() ? "-" : run.name.method, what, cell(summary.mean),
                      cell(summary.median), cell(summary.std), cell(summary.p90),
                      cell(summary.p99)});
     }

@@ -47,6 +47,8 @@ class Target {
 
   virtual ~Target() = default;
 
+  /// The model's name.
+  virtual std::string model_id() const = 0;
   /// What a report says of it.
   virtual Report::Facts facts() const = 0;
   virtual Expected<TextTraits> text_traits() = 0;
