@@ -1,49 +1,46 @@
 #include "command_line.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <string_view>
-#include <vector>
+
+#include "cli/text_file.h"
 
 namespace anyslot::bench {
 
 namespace {
 
-bool is_plain(char c) {
-  constexpr std::string_view kPlain = "_-+=:,./@%";
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         kPlain.find(c) != std::string_view::npos;
-}
+constexpr std::string_view kSecret = "--api-key";
 
-std::string quoted(const std::string& argument) {
-  if (!argument.empty() && std::ranges::all_of(argument, is_plain)) return argument;
+std::string quoted(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(word);
+  }
   std::string text = "'";
-  for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
 }
 
 }  // namespace
 
-std::string quoted_command(std::span<const std::string> arguments) {
+std::string quoted_command(std::string_view words) {
   std::string text;
-  for (const std::string& argument : arguments) {
-    if (!text.empty()) text += ' ';
-    text += quoted(argument);
+  bool hide = false;
+  while (!words.empty()) {
+    const size_t end = std::min(words.find('\0'), words.size());
+    std::string word(words.substr(0, end));
+    words.remove_prefix(std::min(end + 1, words.size()));
+    if (hide) word = "HIDDEN";
+    hide = word == kSecret;
+    if (word.starts_with(std::string(kSecret) + "=")) word = std::string(kSecret) + "=HIDDEN";
+    text += (text.empty() ? "" : " ") + quoted(word);
   }
   return text;
 }
 
 std::string command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::vector<std::string> arguments;
-  for (size_t begin = 0; begin < bytes.size();) {
-    const size_t end = std::min(bytes.find('\0', begin), bytes.size());
-    arguments.push_back(bytes.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return quoted_command(arguments);
+  const Expected<std::string> words = cli::read_file("/proc/self/cmdline");
+  return words ? quoted_command(*words) : "unknown";
 }
 
 }  // namespace anyslot::bench

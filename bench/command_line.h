@@ -1,14 +1,15 @@
 #pragma once
 
-#include <span>
 #include <string>
+#include <string_view>
 
 namespace anyslot::bench {
 
-/// This process's command as a shell takes it, for reports; "" where the system does not tell.
+/// The command that started this program, quoted for a shell, for reports. The value of --api-key
+/// is hidden.
 std::string command_line();
 
-/// The arguments with quotes where a shell needs them.
-std::string quoted_command(std::span<const std::string> arguments);
+/// The same of words that each end in a zero byte, as /proc/self/cmdline has them.
+std::string quoted_command(std::string_view words);
 
 }  // namespace anyslot::bench
