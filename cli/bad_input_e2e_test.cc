@@ -86,7 +86,7 @@ TEST_F(BadCall, OfAnOption) {
       {{"--frequency-penalty", "-2.5"}, "--frequency-penalty"},
       {{"--min-tokens", "65"}, "min_tokens is 65; it must be between 0 and max_tokens, 64"},
       {{"--stop", ""}, "stop string 0 is empty"},
-      {{"--device", "abacus"}, "cpu, reference"},
+      {{"--device", "abacus"}, "cpu, cuda, reference"},
       {{"--isa", "mmx"}, "avx512"},
       {{"surplus"}, "surplus"}};
   for (const auto& [options, part] : cases) {

@@ -119,8 +119,9 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
       ->check(at_least(1))
       ->group(kEngineGroup);
   add_parsed_option(command, "--kv-cache", "SIZE",
-                    "memory of the KV pool, as 512MiB or 4GiB (default: a quarter of the free "
-                    "memory, at most 4GiB)",
+                    "memory of the KV pool, as 512MiB or 4GiB (default: on a GPU as "
+                    "--gpu-memory-utilization says, else a quarter of the free memory, at most "
+                    "4GiB)",
                     parse_size, [&config](int64_t bytes) { config.kv_cache_bytes = bytes; })
       ->check([](const std::string& text) {
         const Expected<int64_t> bytes = parse_size(text);
@@ -128,10 +129,19 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
       })
       ->group(kEngineGroup);
   command
-      .add_option("--device", config.device,
-                  "\"cpu\", or \"reference\": plain scalar code, slow (default: cpu)")
+      .add_option(
+          "--device", config.device,
+          "\"cpu\", \"cuda\": the first NVIDIA GPU, or \"reference\": plain scalar code, slow "
+          "(default: cpu)")
       ->type_name("NAME")
-      ->check(one_of({"cpu", "reference"}))
+      ->check(one_of({"cpu", "cuda", "reference"}))
+      ->group(kEngineGroup);
+  command
+      .add_option("--gpu-memory-utilization", config.gpu_memory_utilization,
+                  "with --device cuda and without --kv-cache: the share of the GPU's memory that "
+                  "weights, working memory and the KV pool take together (default: 0.9)")
+      ->type_name("X")
+      ->check(number_where([](double x) { return x > 0 && x <= 1; }, "above 0 and at most 1"))
       ->group(kEngineGroup);
   command
       .add_option(

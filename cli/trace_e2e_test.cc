@@ -84,7 +84,7 @@ TEST_F(Trace, HasEveryOperationOfEveryLayerInsideOfItsStep) {
     EXPECT_GT(args.at("kv_tokens_read"), 0);
     auto inside = events_in(steps[s], events);
     for (const char* once : {"schedule", "forward", "commit", "sample", "deliver", "begin_step",
-                             "embed", "gather_sampled", "download", "end_step"}) {
+                             "embed", "gather_sampled", "argmax", "end_step"}) {
       EXPECT_EQ(inside[once].size(), 1) << once;
     }
     ASSERT_EQ(inside["attention"].size(), num_layers);

@@ -6,12 +6,13 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_library(anyslot_options INTERFACE)
-target_compile_options(anyslot_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                                                 -Wno-sign-conversion)
+# nvcc writes host code that -Wpedantic and -Wconversion complain about.
+target_compile_options(anyslot_options 
+  INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-sign-conversion>")
 # g++ 12 takes "text" + std::to_string(n) for overlapping memory (GCC bug 105651).
-target_compile_options(anyslot_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+target_compile_options(anyslot_options INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
 if(ANYSLOT_WARNINGS_AS_ERRORS)
-  target_compile_options(anyslot_options INTERFACE -Werror)
+  target_compile_options(anyslot_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 target_include_directories(anyslot_options INTERFACE ${PROJECT_SOURCE_DIR}/include
                                                      ${PROJECT_SOURCE_DIR}/src)

@@ -1,4 +1,4 @@
-# Tests of what stands around the code: the include rules, the demo model's tools, the packages.
+# Tests of what stands around the code: the include rules, the demo model's tools, the packages, clients.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 add_test(NAME include_rules COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check-includes.py)
@@ -16,6 +16,14 @@ add_test(
 
 if(TARGET minja::minja)
   anyslot_test(minja_test SOURCES ${PROJECT_SOURCE_DIR}/cmake/minja_test.cc LIBS minja::minja)
+endif()
+
+# Clients that others wrote, against the served model; skipped where scripts/install-clients.sh has not run.
+find_program(NODE_PROGRAM node)
+if(NODE_PROGRAM)
+  add_test(NAME clients COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/clients/run.mjs $<TARGET_FILE:anyslot_cli>
+                                ${PROJECT_SOURCE_DIR}/models/rag-demo-14m)
+  set_tests_properties(clients PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 
 # The sanitizers' flags are not exported, so a sanitized library cannot be linked from outside.

@@ -3,7 +3,7 @@
 #
 #   scripts/install-deps.sh [--dev]
 #
-#   --dev   also what .ci/run checks with: clang-format, clang-tidy, shellcheck, NumPy
+#   --dev   also what .ci/run checks with: clang-format, clang-tidy, shellcheck, NumPy, Node.js
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/common.sh
@@ -17,6 +17,8 @@ packages=(
 # Any version of Boost's headers will do; the package would remove another one.
 [ -e /usr/include/boost/beast.hpp ] || packages+=(libboost-dev)
 dev_packages=(clang-format-14 clang-tidy-14 shellcheck python3-numpy python3-regex)
+# One that came from elsewhere will do, and brings npm.
+command -v npm >/dev/null 2>&1 || dev_packages+=(nodejs npm)
 
 case "${1-}" in
   '') ;;

@@ -218,7 +218,9 @@ TEST(ServerBuffers, DropsASlowReaderWithoutHoldingUpOthers) {
 }
 
 TEST(ServerShutdown, FinishesWhatRuns) {
-  TestServer server(bundled_config());
+  ServerOptions options;
+  options.grace = std::chrono::minutes(4);
+  TestServer server(bundled_config(), options);
   TestClient client = server.connect();
   TestClient idle = server.connect();
   ASSERT_EQ(idle.get("/health").status, 200);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/asio/write.hpp>
+#include <cerrno>
 #include <stdexcept>
 
 namespace anyslot::server {
@@ -44,7 +45,10 @@ ClientReply TestClient::request(const std::string& method, const std::string& ta
 /// False when the server has closed. A plain recv, because of the time limit.
 bool TestClient::read_more() {
   std::array<char, 16384> bytes{};
-  const ssize_t size = ::recv(socket_.native_handle(), bytes.data(), bytes.size(), 0);
+  ssize_t size = 0;
+  do {  // a stop and its end interrupt calls that have a time limit
+    size = ::recv(socket_.native_handle(), bytes.data(), bytes.size(), 0);
+  } while (size < 0 && errno == EINTR);
   if (size < 0) throw std::runtime_error("the connection broke or nothing came in time");
   unread_.append(bytes.data(), static_cast<size_t>(size));
   return size > 0;

@@ -28,6 +28,7 @@ std::unique_ptr<Server> create(Engine& engine, ServerOptions options) {
 EngineConfig bundled_config() {
   EngineConfig config;
   config.model_path = ANYSLOT_MODEL_DIR;
+  config.device = ANYSLOT_TEST_DEVICE;
   config.dtype = ComputeType::kFloat32;
   config.kv_cache_bytes = int64_t{64} << 20;
   config.num_threads = 2;

@@ -298,7 +298,13 @@ TEST_F(EngineTest, DoesNotOpenWithUnusableOptions) {
   EXPECT_THAT(message([](EngineConfig& c) { c.num_threads = -1; }), HasSubstr("threads is -1"));
   EXPECT_THAT(message([](EngineConfig& c) { c.kv_cache_bytes = 100; }),
               HasSubstr("holds no block of 16 tokens"));
-  EXPECT_THAT(message([](EngineConfig& c) { c.max_isa = "sse9"; }), HasSubstr("sse9"));
+  EXPECT_THAT(message([](EngineConfig& c) {
+                c.device = "cpu";
+                c.max_isa = "sse9";
+              }),
+              HasSubstr("sse9"));
+  EXPECT_THAT(message([](EngineConfig& c) { c.gpu_memory_utilization = 1.5; }),
+              HasSubstr("gpu_memory_utilization is 1.5"));
   EXPECT_THAT(message([](EngineConfig& c) { c.max_batch_tokens = 64; }),
               HasSubstr("must exceed max_running_requests"));
 }

@@ -42,7 +42,7 @@ struct Setting {
 
 std::vector<Setting> every_setting() {
   std::vector<Setting> settings;
-  for (const Method method : kAllMethods) settings.push_back({"cpu", method});
+  for (const Method method : kAllMethods) settings.push_back({ANYSLOT_TEST_DEVICE, method});
   settings.push_back({"reference", Method::kLazy});
   settings.push_back({"reference", Method::kFull});
   return settings;

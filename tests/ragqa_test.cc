@@ -98,6 +98,8 @@ Expected<Score> evaluate(const std::string& method, ComputeType dtype, WeightTyp
                          const std::vector<Row>& rows) {
   EngineConfig config;
   config.model_path = ANYSLOT_MODEL_DIR;
+  config.device = ANYSLOT_TEST_DEVICE;
+  config.kv_cache_bytes = int64_t{4} << 30;
   config.dtype = dtype;
   config.weights = weights;
   config.ignore_placement_angles = method == "misplaced";

@@ -39,13 +39,17 @@ struct EngineConfig {
   /// Instead of model_path: a config.json. The model gets random weights, always the same, in
   /// bfloat16, and no tokenizer: for measuring any shape without a checkpoint.
   std::string random_weights_config;
-  std::string device = "cpu";  // "cpu", or "reference": the scalar oracle
+  std::string device = "cpu";  // "cpu", "cuda": the first NVIDIA GPU, or "reference": the oracle
   ComputeType dtype = ComputeType::kBFloat16;
   WeightType weights = WeightType::kComputeType;
   std::optional<Method>
       method;  // default for requests; unset: lazy if the model is block-trained, else prefix
-  int num_threads = 0;         // 0: one per physical core, within the CPU quota
-  int64_t kv_cache_bytes = 0;  // 0: a quarter of the free memory, at most 4 GiB
+  int num_threads = 0;  // 0: one per physical core, within the CPU quota
+  /// 0: on a GPU what gpu_memory_utilization leaves, else a quarter of the free memory, at most
+  /// 4 GiB.
+  int64_t kv_cache_bytes = 0;
+  /// The share of a GPU's memory that weights, working memory and KV may take together.
+  double gpu_memory_utilization = 0.9;
   int64_t max_model_len =
       0;  // tokens of prompt and answer together; 0: what the model was trained for
   int max_running_requests = 64;

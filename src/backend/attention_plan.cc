@@ -306,6 +306,7 @@ void AttentionPlanner::Impl::cut_tiles() {
 }
 
 void AttentionPlanner::Impl::cut_tile(const Tile& tile, int64_t num_pieces) {
+  const int64_t step = std::max<int64_t>(options_.cut_tokens, kBlockSize);
   int32_t r = tile.range_begin;
   int64_t begin = tile_ranges_[r].begin;
   int64_t consumed = 0;
@@ -315,9 +316,9 @@ void AttentionPlanner::Impl::cut_tile(const Tile& tile, int64_t num_pieces) {
     while (consumed < goal) {
       const Range& range = tile_ranges_[r];
       int64_t end = begin + goal - consumed;
-      if (end < range.end) end = (end + kBlockSize / 2) / kBlockSize * kBlockSize;
+      if (end < range.end) end = (end + step / 2) / step * step;
       end = std::min(end, range.end);
-      if (end <= begin) break;  // less than half a block is left for this piece
+      if (end <= begin) break;  // less than half a step is left for this piece
       plan_->ranges.push_back({range.placement, begin, end, range.starts, 0, 0});
       consumed += end - begin;
       begin = end;

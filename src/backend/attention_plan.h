@@ -65,6 +65,7 @@ struct AttentionPlanOptions {
   int tile_rows = 16;             // rows of one item, at most
   int target_items = 8;           // runs longer than a fair share of so many items are cut
   int64_t min_item_tokens = 256;  // but not into items shorter than this
+  int64_t cut_tokens = 16;        // and at multiples of this of a span's tokens, whole blocks
   /// What a sequence reads alone is appended to an item that has its rows already, up to so many
   /// tokens, which saves an item and a merge. 0: never.
   int64_t appended_tokens = 0;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "backend/kv_storage.h"
 #include "backend/rope.h"
 #include "base/dtype.h"
+#include "base/function_ref.h"
 #include "base/tensor_view.h"
 #include "plan/step_plan.h"
 
@@ -23,6 +25,11 @@ class DeviceBuffer {
   virtual ~DeviceBuffer() = default;
   virtual void* data() = 0;
   virtual size_t size_bytes() const = 0;
+
+  /// Copy between the buffer's begin and host memory, after the operations before it. Fails with
+  /// kInvalidArgument when the buffer is smaller. As they stand here: for buffers in host memory.
+  virtual Status write(std::span<const std::byte> bytes);
+  virtual Status read(std::span<std::byte> bytes);
 };
 
 /// A weight matrix [out_features, in_features] in the form the backend multiplies with.
@@ -62,6 +69,19 @@ struct BackendOptions {
   bool int8_weights = false;
 };
 
+/// The memory of a device that has its own.
+struct MemoryInfo {
+  int64_t free_bytes = 0;
+  int64_t total_bytes = 0;
+};
+
+/// Which operations a record holds; see Backend::run_recorded.
+struct RecordKey {
+  const void* owner = nullptr;  // who runs them, and on whose buffers
+  const KvStorage* storage = nullptr;
+  int64_t num_rows = 0;
+};
+
 /// The operations of a forward pass: the only virtual boundary, per operation. Matrices are
 /// row-major, one row per token. "float32" tensors carry the residual stream, Q, and results of
 /// products; "activation" tensors are of activation_dtype() and enter products. Calls of one
@@ -74,6 +94,8 @@ class Backend {
   /// One line for people: kernels and libraries in use.
   virtual std::string description() const = 0;
   virtual DType activation_dtype() const = 0;
+  /// nullopt: the backend works in the host's memory.
+  virtual std::optional<MemoryInfo> device_memory() const { return std::nullopt; }
 
   virtual Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) = 0;
 
@@ -130,11 +152,27 @@ class Backend {
 
   /// Copies a float32 matrix to host memory, waiting for the operations before it.
   virtual Status download(const TensorView& x, std::span<float> out) = 0;
+
+  /// The column of each row's largest element, the first of equal ones; -1 for a row with an
+  /// element that is not finite. x: float32; out: host memory. Waits for the operations before it.
+  /// As it stands here: for matrices in host memory.
+  virtual Status argmax(const TensorView& x, std::span<int32_t> out);
+
+  /// Runs `work`: operations of the step, all of whose rows are sampled, that are the same for each
+  /// step of that key, on the same buffers and weights. A backend may record them and run the
+  /// record instead of `work` in later steps.
+  virtual Status run_recorded(const RecordKey& key, FunctionRef<Status()> work) {
+    static_cast<void>(key);
+    return work();
+  }
 };
 
 /// The scalar oracle: every operation as plainly as it can be written.
 std::unique_ptr<Backend> create_reference_backend(const BackendOptions& options);
 /// oneDNN and this project's attention kernels.
 Expected<std::unique_ptr<Backend>> create_cpu_backend(const BackendOptions& options);
+/// cuBLASLt and this project's kernels, on the first NVIDIA GPU. Fails with kFailedPrecondition
+/// when the build or the machine has none.
+Expected<std::unique_ptr<Backend>> create_cuda_backend(const BackendOptions& options);
 
 }  // namespace anyslot

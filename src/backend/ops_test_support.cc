@@ -11,6 +11,7 @@ namespace {
 
 Expected<std::unique_ptr<Backend>> open_backend(const BackendCase& backend_case) {
   if (backend_case.is_reference) return create_reference_backend(backend_case.options);
+  if (backend_case.is_cuda) return create_cuda_backend(backend_case.options);
 #ifdef ANYSLOT_HAS_CPU_BACKEND
   return create_cpu_backend(backend_case.options);
 #else
@@ -34,6 +35,9 @@ std::vector<BackendCase> backend_cases() {
       cases.push_back({"cpu_" + isa + suffix, false, {dtype, 2, isa}});
     }
     cases.push_back({"cpu_one_thread" + suffix, false, {dtype, 1, ""}});
+#endif
+#ifdef ANYSLOT_HAS_CUDA_BACKEND
+    cases.push_back({"cuda" + suffix, false, {dtype, 1, ""}, true});
 #endif
   }
   return cases;
@@ -72,24 +76,36 @@ Tensor::Tensor(Backend& backend, int64_t rows, int64_t cols, DType dtype, int64_
 Tensor::Tensor(Backend& backend, int64_t rows, int64_t cols, DType dtype,
                std::span<const float> values, int64_t padding)
     : Tensor(backend, rows, cols, dtype, padding) {
+  if (!buffer_) return;
+  std::vector<std::byte> bytes(buffer_->size_bytes());
+  TensorView host = view_;
+  host.data = bytes.data();
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < cols; ++c) {
       const float value = values[r * cols + c];
       if (dtype == DType::kFloat32) {
-        view_.row_as<float>(r)[c] = value;
+        host.row_as<float>(r)[c] = value;
       } else {
-        view_.row_as<bf16_t>(r)[c] = float_to_bf16(value);
+        host.row_as<bf16_t>(r)[c] = float_to_bf16(value);
       }
     }
   }
+  const Status status = buffer_->write(bytes);
+  EXPECT_TRUE(status.ok()) << status.message();
 }
 
 std::vector<float> Tensor::values() const {
   std::vector<float> values;
-  for (int64_t r = 0; r < view_.rows; ++r) {
-    for (int64_t c = 0; c < view_.cols; ++c) {
-      values.push_back(view_.dtype == DType::kFloat32 ? view_.row_as<float>(r)[c]
-                                                      : bf16_to_float(view_.row_as<bf16_t>(r)[c]));
+  if (!buffer_) return values;
+  std::vector<std::byte> bytes(buffer_->size_bytes());
+  const Status status = buffer_->read(bytes);
+  EXPECT_TRUE(status.ok()) << status.message();
+  TensorView host = view_;
+  host.data = bytes.data();
+  for (int64_t r = 0; r < host.rows; ++r) {
+    for (int64_t c = 0; c < host.cols; ++c) {
+      values.push_back(host.dtype == DType::kFloat32 ? host.row_as<float>(r)[c]
+                                                     : bf16_to_float(host.row_as<bf16_t>(r)[c]));
     }
   }
   return values;
@@ -182,6 +198,9 @@ int64_t canonical_index(const KvShape& shape, int layer, int part, int kv_head, 
 
 void OpsTest::SetUp() {
   auto opened = open_backend(GetParam());
+  if (GetParam().is_cuda && opened.status().code() == StatusCode::kFailedPrecondition) {
+    GTEST_SKIP() << opened.status().message();
+  }
   ASSERT_TRUE(opened.ok()) << opened.status().message();
   backend_ = std::move(opened).value();
   const std::string& isa = GetParam().options.max_isa;

@@ -28,6 +28,7 @@ struct BackendCase {
   std::string name;  // reference_float32, cpu_avx2_bfloat16
   bool is_reference = false;
   BackendOptions options;
+  bool is_cuda = false;
 };
 std::ostream& operator<<(std::ostream& out, const BackendCase& backend_case);
 

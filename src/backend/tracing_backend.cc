@@ -15,6 +15,7 @@ class TracingBackend : public Backend {
   std::string_view name() const override { return inner_->name(); }
   std::string description() const override { return inner_->description(); }
   DType activation_dtype() const override { return inner_->activation_dtype(); }
+  std::optional<MemoryInfo> device_memory() const override { return inner_->device_memory(); }
 
   Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) override {
     return inner_->allocate(bytes);
@@ -98,6 +99,10 @@ class TracingBackend : public Backend {
   Status download(const TensorView& x, std::span<float> out) override {
     const TraceSpan span(trace_.get(), "download", {{"rows", x.rows}, {"cols", x.cols}});
     return inner_->download(x, out);
+  }
+  Status argmax(const TensorView& x, std::span<int32_t> out) override {
+    const TraceSpan span(trace_.get(), "argmax", {{"rows", x.rows}, {"cols", x.cols}});
+    return inner_->argmax(x, out);
   }
 
  private:

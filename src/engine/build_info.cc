@@ -34,6 +34,11 @@ std::string kernels_in_use() {
   return backend.ok() ? (*backend)->description() : backend.status().message();
 }
 
+std::string gpu_in_use() {
+  const auto backend = create_cuda_backend({});
+  return backend.ok() ? (*backend)->description() : backend.status().message();
+}
+
 std::string pcre2_version() {
   char version[64] = {};
   return pcre2_config(PCRE2_CONFIG_VERSION, version) > 0 ? version : "unknown";
@@ -53,6 +58,7 @@ std::vector<std::pair<std::string, std::string>> build_info() {
       {"compiler", fmt::format("{} {}", ANYSLOT_COMPILER, __VERSION__)},
       {"instruction sets", instruction_sets()},
       {"kernels", kernels_in_use()},
+      {"GPU", gpu_in_use()},
       {"threads", fmt::format("{}", default_num_threads())},
       {"memory", gibibytes(memory)},
       {"memory available", gibibytes(available_memory_bytes())},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +20,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kDefaultKvLimit = 4096 * kMiB;
+/// Of a GPU's memory: for plans, partial results of attention, and recorded steps.
+constexpr int64_t kDeviceReserve = 512 * kMiB;
 constexpr uint64_t kRandomWeightsSeed = 1;
 constexpr int64_t kMaxBlocks = int64_t{1}
                                << 30;  // slots of all blocks fit comfortably in int64, ids in int32
@@ -35,6 +38,12 @@ Status check_config(const EngineConfig& config) {
                                         config.num_threads));
   }
   if (config.kv_cache_bytes < 0) return invalid_argument("the KV cache size is negative");
+  if (!(config.gpu_memory_utilization > 0 && config.gpu_memory_utilization <= 1)) {
+    return invalid_argument(
+        fmt::format("gpu_memory_utilization is {}; it must be above 0 and at "
+                    "most 1",
+                    config.gpu_memory_utilization));
+  }
   if (config.max_model_len < 0) return invalid_argument("the maximal model length is negative");
   if (config.max_running_requests < 1) {
     return invalid_argument("max_running_requests must be at least 1");
@@ -56,7 +65,9 @@ Expected<std::unique_ptr<Backend>> create_backend(const EngineConfig& config) {
   options.int8_weights = config.weights == WeightType::kInt8;
   if (config.device == "reference") return create_reference_backend(options);
   if (config.device == "cpu") return create_cpu_backend(options);
-  return invalid_argument(fmt::format("unknown device '{}'; use cpu or reference", config.device));
+  if (config.device == "cuda") return create_cuda_backend(options);
+  return invalid_argument(
+      fmt::format("unknown device '{}'; use cpu, cuda or reference", config.device));
 }
 
 /// Broken links count, so that loading them is tried and fails with a reason.
@@ -134,10 +145,36 @@ void finish_config(EngineParts& parts) {
   parts.model.default_method = *config.method;
 }
 
+/// What the chosen share of the device's memory leaves when weights and working memory are taken.
+Expected<int64_t> kv_bytes_of_device(const EngineConfig& config, const MemoryInfo& memory) {
+  const auto share =
+      static_cast<int64_t>(config.gpu_memory_utilization * static_cast<double>(memory.total_bytes));
+  const int64_t used = memory.total_bytes - memory.free_bytes;
+  const int64_t bytes = std::min(share - used, memory.free_bytes) - kDeviceReserve;
+  if (bytes > 0) return bytes;
+  return resource_exhausted(fmt::format(
+      "no GPU memory is left for the KV cache: {} MiB of {} MiB are in use, {} MiB are kept for "
+      "steps, and --gpu-memory-utilization {} allows {} MiB; raise it, end other programs on the "
+      "GPU, or use a smaller model",
+      used / kMiB, memory.total_bytes / kMiB, kDeviceReserve / kMiB, config.gpu_memory_utilization,
+      share / kMiB));
+}
+
+Expected<int64_t> default_kv_bytes(const EngineParts& parts) {
+  const std::optional<MemoryInfo> device = parts.backend->device_memory();
+  if (device) return kv_bytes_of_device(parts.config, *device);
+  return std::min(available_memory_bytes() / 4, kDefaultKvLimit);
+}
+
 Status create_kv_pool(EngineParts& parts) {
   EngineConfig& config = parts.config;
+  if (parts.backend->device_memory()) {
+    if (Status status = parts.decoder->reserve(config.max_batch_tokens); !status) return status;
+  }
   if (config.kv_cache_bytes == 0) {
-    config.kv_cache_bytes = std::min(available_memory_bytes() / 4, kDefaultKvLimit);
+    const Expected<int64_t> bytes = default_kv_bytes(parts);
+    if (!bytes.ok()) return bytes.status();
+    config.kv_cache_bytes = *bytes;
   }
   const DType dtype = config.dtype == ComputeType::kFloat32 ? DType::kFloat32 : DType::kBFloat16;
   const auto block_bytes = static_cast<int64_t>(parts.decoder->kv_shape(dtype, 1).block_bytes());

@@ -138,8 +138,19 @@ void StepLoop::handle_ended() {
   }
 }
 
+// Then logits need not leave the backend.
+bool StepLoop::wants_only_likeliest() const {
+  return std::ranges::all_of(scheduler_.sample_targets(), [](const SampleTarget& target) {
+    const Sequence& sequence = *target.sequence;
+    return !sequence.prompt_logits && !sequence.sampling.logprobs &&
+           is_plain_greedy(sequence.sampling, sequence.num_generated());
+  });
+}
+
 Status StepLoop::forward() {
   const TraceSpan span(trace_, "forward");
+  has_likeliest_ = wants_only_likeliest();
+  if (has_likeliest_) return parts_.decoder->forward_greedy(plan_, *parts_.storage, likeliest_);
   return parts_.decoder->forward(plan_, *parts_.storage, logits_);
 }
 
@@ -167,16 +178,12 @@ void StepLoop::run_step() {
 void StepLoop::handle_samples() {
   const TraceSpan span(trace_, "sample",
                        {{"rows", static_cast<int64_t>(sample_positions_.size())}});
-  const auto vocab = static_cast<size_t>(parts_.model.vocab_size);
   size_t sample = 0;
   for (const SampleTarget& target : scheduler_.sample_targets()) {
     Client& client = clients_.at(target.sequence->request_id);
     const size_t end = sample + static_cast<size_t>(target.num_rows);
     if (target.sequence->prompt_logits) keep_prompt_logits(client, target, sample);
-    if (target.next_token) {
-      add_token(client, *target.sequence,
-                std::span<const float>(logits_).subspan((end - 1) * vocab, vocab));
-    }
+    if (target.next_token) add_token_of(client, *target.sequence, end - 1);
     sample = end;
   }
 }
@@ -195,19 +202,30 @@ void StepLoop::keep_prompt_logits(Client& client, const SampleTarget& target, si
   }
 }
 
-void StepLoop::add_token(Client& client, Sequence& sequence, std::span<const float> logits) {
-  if (!std::all_of(logits.begin(), logits.end(),
-                   [](float logit) { return std::isfinite(logit); })) {
-    take_usage(client, sequence);
-    Event event;
-    event.error_code = StatusCode::kInternal;
-    event.error =
-        "the model gave logits that are not finite; its weights or its settings are broken";
-    const std::unique_ptr<Sequence> removed = scheduler_.remove(sequence.id);
-    end_choice(removed->request_id, removed->choice, FinishReason::kError, std::move(event));
-    return;
+void StepLoop::add_token_of(Client& client, Sequence& sequence, size_t sample) {
+  if (has_likeliest_) {
+    const int32_t token = likeliest_[sample];
+    return token < 0 ? fail_choice(client, sequence) : add_token(client, sequence, token, {});
   }
-  const int32_t token = choose_token(sequence, logits);
+  const auto vocab = static_cast<size_t>(parts_.model.vocab_size);
+  const std::span<const float> logits =
+      std::span<const float>(logits_).subspan(sample * vocab, vocab);
+  const bool finite = std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); });
+  if (!finite) return fail_choice(client, sequence);
+  add_token(client, sequence, choose_token(sequence, logits), logits);
+}
+
+void StepLoop::fail_choice(Client& client, const Sequence& sequence) {
+  take_usage(client, sequence);
+  Event event;
+  event.error_code = StatusCode::kInternal;
+  event.error = "the model gave logits that are not finite; its weights or its settings are broken";
+  const std::unique_ptr<Sequence> removed = scheduler_.remove(sequence.id);
+  end_choice(removed->request_id, removed->choice, FinishReason::kError, std::move(event));
+}
+
+void StepLoop::add_token(Client& client, Sequence& sequence, int32_t token,
+                         std::span<const float> logits) {
   scheduler_.append_token(sequence, token);
   count_token(client, sequence);
 

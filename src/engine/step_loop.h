@@ -69,11 +69,15 @@ class StepLoop {
   void handle(CallCommand& command);
   bool plan_step();
   void handle_ended();
+  bool wants_only_likeliest() const;
   Status forward();
   void run_step();
   void handle_samples();
   void keep_prompt_logits(Client& client, const SampleTarget& target, size_t first_sample);
-  void add_token(Client& client, Sequence& sequence, std::span<const float> logits);
+  void add_token_of(Client& client, Sequence& sequence, size_t sample);
+  void fail_choice(Client& client, const Sequence& sequence);
+  /// logits: empty unless log-probabilities are wanted of them.
+  void add_token(Client& client, Sequence& sequence, int32_t token, std::span<const float> logits);
   int32_t choose_token(const Sequence& sequence, std::span<const float> logits);
   static void take_usage(Client& client, const Sequence& sequence);
   void count_token(Client& client, const Sequence& sequence);
@@ -96,7 +100,9 @@ class StepLoop {
   Sampler sampler_;
   std::unordered_map<uint64_t, Client> clients_;  // by request id
   StepPlan plan_;
-  std::vector<float> logits_;  // [sampled rows of the step, vocab]
+  std::vector<float> logits_;       // [sampled rows of the step, vocab], unless
+  bool has_likeliest_ = false;      // the backend has chosen:
+  std::vector<int32_t> likeliest_;  // [sampled rows of the step]; -1: logits that are not finite
   std::vector<int64_t> sample_positions_;
   Outbox outbox_;  // events of this step; sent when the books are in order
 

@@ -103,9 +103,32 @@ KvShape Decoder::kv_shape(DType dtype, int64_t num_blocks) const {
           .num_blocks = num_blocks};
 }
 
+Status Decoder::reserve(int64_t num_rows) {
+  return workspace_.reserve(backend_, num_rows, num_rows);
+}
+
 Status Decoder::forward(const StepPlan& plan, KvStorage& kv, std::vector<float>& logits) {
   const int64_t num_sampled = count_sampled(plan);
-  logits.resize(static_cast<size_t>(num_sampled * config_.vocab_size));
+  const auto vocab = static_cast<size_t>(config_.vocab_size);
+  logits.resize(static_cast<size_t>(num_sampled) * vocab);
+  return run_step(plan, num_sampled, kv, [&](const TensorView& chunk, int64_t first_row) {
+    return backend_.download(chunk,
+                             std::span(logits).subspan(static_cast<size_t>(first_row) * vocab,
+                                                       static_cast<size_t>(chunk.rows) * vocab));
+  });
+}
+
+Status Decoder::forward_greedy(const StepPlan& plan, KvStorage& kv, std::vector<int32_t>& tokens) {
+  const int64_t num_sampled = count_sampled(plan);
+  tokens.resize(static_cast<size_t>(num_sampled));
+  return run_step(plan, num_sampled, kv, [&](const TensorView& chunk, int64_t first_row) {
+    return backend_.argmax(chunk, std::span(tokens).subspan(static_cast<size_t>(first_row),
+                                                            static_cast<size_t>(chunk.rows)));
+  });
+}
+
+Status Decoder::run_step(const StepPlan& plan, int64_t num_sampled, KvStorage& kv,
+                         TakeLogits take) {
   if (Status status = check_token_ids(plan, config_.vocab_size); !status) return status;
   if (!plan.copies.empty()) {
     if (Status status = backend_.copy_blocks(kv, plan.copies, layer_ropes_); !status) return status;
@@ -113,23 +136,30 @@ Status Decoder::forward(const StepPlan& plan, KvStorage& kv, std::vector<float>&
   if (plan.rows.empty()) return {};
   if (Status status = backend_.begin_step(plan, windows_); !status) return status;
   BegunStep step(backend_);
-  if (Status status = run_rows(plan, num_sampled, kv, logits); !status) return status;
+  const auto num_rows = static_cast<int64_t>(plan.rows.size());
+  if (Status status = run_rows(num_rows, num_sampled, kv, take); !status) return status;
   return step.end();
 }
 
-Status Decoder::run_rows(const StepPlan& plan, int64_t num_sampled, KvStorage& kv,
-                         std::span<float> logits) {
-  const auto num_rows = static_cast<int64_t>(plan.rows.size());
+Status Decoder::run_rows(int64_t num_rows, int64_t num_sampled, KvStorage& kv, TakeLogits take) {
   if (Status status = workspace_.reserve(backend_, num_rows, num_sampled); !status) return status;
   if (Status status = backend_.embed(weights_.embedding.view, workspace_.residual.view(num_rows));
       !status) {
     return status;
   }
+  const auto layers = [&] { return run_layers(num_rows, num_sampled, kv); };
+  // Steps that only decode come again and again, and differ in their plans alone.
+  Status status =
+      num_rows == num_sampled ? backend_.run_recorded({this, &kv, num_rows}, layers) : layers();
+  if (!status || num_sampled == 0) return status;
+  return give_logits(num_sampled, take);
+}
+
+Status Decoder::run_layers(int64_t num_rows, int64_t num_sampled, KvStorage& kv) {
   for (int layer = 0; layer + 1 < config_.num_layers; ++layer) {
     if (Status status = run_layer(layer, num_rows, kv); !status) return status;
   }
-  if (Status status = run_last_layer(num_rows, num_sampled, kv); !status) return status;
-  return num_sampled == 0 ? Status() : write_logits(num_sampled, logits);
+  return run_last_layer(num_rows, num_sampled, kv);
 }
 
 Status Decoder::run_layer(int index, int64_t num_rows, KvStorage& kv) {
@@ -200,21 +230,17 @@ Status Decoder::run_mlp(const DecoderLayer& layer, const TensorView& residual) {
   return status;
 }
 
-Status Decoder::write_logits(int64_t num_sampled, std::span<float> logits) {
+Status Decoder::give_logits(int64_t num_sampled, TakeLogits take) {
   const TensorView residual = workspace_.sampled_residual.view(num_sampled);
   const TensorView normed = workspace_.normed.view(num_sampled);
   Status status =
       backend_.rms_norm(residual, weights_.final_norm.data(), config_.rms_norm_eps, normed);
   if (!status) return status;
-  const auto vocab = static_cast<size_t>(config_.vocab_size);
   for (int64_t begin = 0; begin < num_sampled; begin += Workspace::kLogitsRows) {
     const int64_t count = std::min(num_sampled - begin, Workspace::kLogitsRows);
     const TensorView chunk = workspace_.logits.view(count);
     status = backend_.linear(*weights_.lm_head, normed.row_range(begin, count), chunk, false);
-    if (status.ok()) {
-      status = backend_.download(chunk, logits.subspan(static_cast<size_t>(begin) * vocab,
-                                                       static_cast<size_t>(count) * vocab));
-    }
+    if (status.ok()) status = take(chunk, begin);
     if (!status) return status;
   }
   return {};

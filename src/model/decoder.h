@@ -9,6 +9,7 @@
 #include "anyslot/status.h"
 #include "backend/kv_storage.h"
 #include "backend/ops.h"
+#include "base/function_ref.h"
 #include "base/hash.h"
 #include "model/decoder_weights.h"
 #include "model/model_config.h"
@@ -35,21 +36,31 @@ class Decoder {
   /// The KV pool that forward() needs.
   KvShape kv_shape(DType dtype, int64_t num_blocks) const;
 
+  /// Takes the working memory of steps of up to `num_rows` rows at once, so that what is left for
+  /// the KV pool is known and no step runs out of memory.
+  Status reserve(int64_t num_rows);
+
   /// Runs one step. `logits` becomes [num_sampled, vocab], a row for each row with `sample`, in the
   /// plan's order; empty when nothing is sampled. A step may be only copies. Fails with
   /// kInvalidArgument for a token id outside the vocabulary, else with the backend's error;
   /// `logits` and the KV that the step was to write are then undefined.
   Status forward(const StepPlan& plan, KvStorage& kv, std::vector<float>& logits);
+  /// The same where only the likeliest tokens are wanted: `tokens` becomes [num_sampled], the first
+  /// of equally likely ones, or -1 where a logit is not finite.
+  Status forward_greedy(const StepPlan& plan, KvStorage& kv, std::vector<int32_t>& tokens);
 
  private:
+  using TakeLogits = FunctionRef<Status(const TensorView& logits, int64_t first_row)>;
+
   Decoder(std::unique_ptr<WeightSource> source, const ModelConfig& config, Backend& backend);
 
-  Status run_rows(const StepPlan& plan, int64_t num_sampled, KvStorage& kv,
-                  std::span<float> logits);
+  Status run_step(const StepPlan& plan, int64_t num_sampled, KvStorage& kv, TakeLogits take);
+  Status run_rows(int64_t num_rows, int64_t num_sampled, KvStorage& kv, TakeLogits take);
+  Status run_layers(int64_t num_rows, int64_t num_sampled, KvStorage& kv);
   Status run_layer(int index, int64_t num_rows, KvStorage& kv);
   Status run_last_layer(int64_t num_rows, int64_t num_sampled, KvStorage& kv);
   Status run_mlp(const DecoderLayer& layer, const TensorView& residual);
-  Status write_logits(int64_t num_sampled, std::span<float> logits);
+  Status give_logits(int64_t num_sampled, TakeLogits take);
 
   Backend& backend_;
   std::unique_ptr<WeightSource> source_;  // the embedding table may lie in it

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -106,6 +107,22 @@ TEST_P(GoldenDecoder, OnlySampledRowsHaveLogits) {
   ASSERT_EQ(logits.size(), 2 * golden.vocab);
   expect_near(std::span(logits).first(golden.vocab), golden.rows(golden.full_logits, 7, 8));
   expect_near(std::span(logits).last(golden.vocab), golden.rows(golden.full_logits, 32, 33));
+}
+
+TEST_P(GoldenDecoder, GreedyStepsGiveTheLikeliestTokens) {
+  const TestSpan span = model.blocks.span(golden.token_ids);
+  StepPlan plan;
+  add_sequence(plan, span, 0, 0, span.size(), {}, sample_all);
+  std::vector<int32_t> tokens = {-7};
+  const Status status = model.decoder->forward_greedy(plan, *model.kv, tokens);
+  ASSERT_TRUE(status.ok()) << status.message();
+  ASSERT_EQ(tokens.size(), golden.token_ids.size());
+  for (int64_t i = 0; i < golden.size(); ++i) {
+    const auto logits = golden.rows(golden.full_logits, i, i + 1);
+    const float largest = *std::ranges::max_element(logits);
+    const float chosen = logits[static_cast<size_t>(tokens[static_cast<size_t>(i)])];
+    EXPECT_LE(largest - chosen, kTolerance * std::abs(largest)) << "token " << i;
+  }
 }
 
 TEST_P(GoldenDecoder, DocumentsAndQueryInOneStep) {

@@ -15,6 +15,12 @@ int32_t argmax(std::span<const float> logits) {
 
 }  // namespace
 
+bool is_plain_greedy(const SamplingParams& params, int64_t num_generated) {
+  return params.temperature <= 0.0F && params.logit_bias.empty() &&
+         params.repetition_penalty == 1.0F && params.presence_penalty == 0.0F &&
+         params.frequency_penalty == 0.0F && num_generated >= params.min_tokens;
+}
+
 bool Sampler::is_better(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.token_id < b.token_id;
 }

@@ -8,6 +8,9 @@
 
 namespace anyslot {
 
+/// Whether Sampler takes the likeliest of the unchanged logits for the token after `num_generated`.
+bool is_plain_greedy(const SamplingParams& params, int64_t num_generated);
+
 /// Chooses the next token of a choice, as SamplingParams describes. The token depends on the input
 /// alone: greedy takes the lowest id of equal logits, and the random number is that of (seed,
 /// choice, position), the position being the token's own place in the sequence.

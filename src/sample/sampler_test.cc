@@ -125,6 +125,25 @@ TEST(Sampler, BiasMovesTheGreedyChoice) {
   EXPECT_EQ(Sampler().sample(with_params(params).view()), 2);
 }
 
+TEST(Sampler, PlainGreedyIsThatWhichNothingChanges) {
+  SamplingParams plain;
+  plain.top_k = 3;  // cuts do not change the likeliest
+  plain.top_p = 0.5F;
+  EXPECT_TRUE(is_plain_greedy(plain, 0));
+  const auto changed = [&plain](auto change) {
+    SamplingParams params = plain;
+    change(params);
+    return !is_plain_greedy(params, 2);
+  };
+  EXPECT_TRUE(changed([](SamplingParams& p) { p.temperature = 0.1F; }));
+  EXPECT_TRUE(changed([](SamplingParams& p) { p.logit_bias = {{4, 1.0F}}; }));
+  EXPECT_TRUE(changed([](SamplingParams& p) { p.repetition_penalty = 1.1F; }));
+  EXPECT_TRUE(changed([](SamplingParams& p) { p.presence_penalty = -0.5F; }));
+  EXPECT_TRUE(changed([](SamplingParams& p) { p.frequency_penalty = 0.5F; }));
+  EXPECT_TRUE(changed([](SamplingParams& p) { p.min_tokens = 3; }));
+  EXPECT_FALSE(changed([](SamplingParams& p) { p.min_tokens = 2; }));
+}
+
 TEST(Sampler, DependsOnSeedChoiceAndPositionOnly) {
   SamplingParams params;
   params.temperature = 1.5F;

@@ -17,6 +17,7 @@ Engine open_engine(const EngineConfig& config) {
 EngineConfig float32_config(const std::string& model_path) {
   EngineConfig config;
   config.model_path = model_path;
+  config.device = ANYSLOT_TEST_DEVICE;
   config.dtype = ComputeType::kFloat32;
   config.method = Method::kLazy;
   config.kv_cache_bytes = int64_t{256} << 20;

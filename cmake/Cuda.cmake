@@ -1,0 +1,32 @@
+# ANYSLOT_CUDA: kernels for NVIDIA GPUs; on when nvcc is found. CMAKE_CUDA_ARCHITECTURES chooses the GPUs, by default those of
+# this machine, or, when it has none, the ones below.
+include(CheckLanguage)
+check_language(CUDA)
+if(CMAKE_CUDA_COMPILER)
+  set(cuda_found ON)
+else()
+  set(cuda_found OFF)
+endif()
+option(ANYSLOT_CUDA "Build the kernels for NVIDIA GPUs (sm_80 and later)" ${cuda_found})
+
+if(ANYSLOT_CUDA)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80 89 90a 120)
+    execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+                    OUTPUT_VARIABLE capabilities ERROR_QUIET RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(failed STREQUAL "0" AND capabilities MATCHES "^[0-9.\n]+$")
+      string(REPLACE "." "" capabilities "${capabilities}")
+      string(REPLACE "\n" ";" CMAKE_CUDA_ARCHITECTURES "${capabilities}")
+      list(REMOVE_DUPLICATES CMAKE_CUDA_ARCHITECTURES)
+      list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "^90$" "90a")
+    endif()
+  endif()
+  enable_language(CUDA)
+  # CMake 3.25 does not know how newer compilers are told.
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
+  find_package(CUDAToolkit REQUIRED)
+  message(STATUS "CUDA ${CUDAToolkit_VERSION}, architectures ${CMAKE_CUDA_ARCHITECTURES}")
+endif()

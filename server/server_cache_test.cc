@@ -1,0 +1,106 @@
+// The cache as clients see it over HTTP.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test_server.h"
+
+namespace anyslot::server {
+namespace {
+
+using nlohmann::json;
+
+json question(const TestServer& server, const json& documents, json fields = json::object()) {
+  json body = {{"model", server.model()},
+               {"documents", documents},
+               {"prompt", "The river"},
+               {"temperature", 0},
+               {"max_tokens", 4}};
+  body.update(fields);
+  return body;
+}
+
+std::string long_text() {
+  std::string text;
+  for (int i = 0; i < 20; ++i) text += "The river Masa" + std::to_string(i) + " is in Norway. ";
+  return text;
+}
+
+TEST(ServerCache, SixteenClientsWithOneColdDocumentEncodeItOnce) {
+  TestServer server(bundled_config());
+  std::vector<json> used(16);
+  std::vector<std::thread> clients;
+  for (json& document : used) {
+    clients.emplace_back([&server, &document] {
+      TestClient client = server.connect();
+      const json body = question(server, {long_text()});
+      document = client.post("/v1/completions", body).json()["usage"]["documents"][0];
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  int computed = 0;
+  for (const json& document : used) {
+    computed += document["source"] == "computed" ? 1 : 0;
+    if (document["source"] == "joined") {
+      EXPECT_EQ(document["cached_tokens"], 0);
+    }
+  }
+  EXPECT_EQ(computed, 1);
+  const double tokens = used[0]["tokens"].get<double>();
+  const std::string metric = "anyslot_prompt_tokens_total{kind=\"document\",source=";
+  EXPECT_EQ(server.metric(metric + "\"computed\"}"), tokens);
+  EXPECT_EQ(server.metric(metric + "\"joined\"}") + server.metric(metric + "\"pool\"}"),
+            15 * tokens);
+  server.expect_idle();
+}
+
+TEST(ServerCache, ATimeToLiveEnds) {
+  TestServer server(bundled_config());
+  TestClient client = server.connect();
+  const json timed = {{"id", "timed"}, {"text", "The river Masa. "}, {"ttl", 1}};
+  const json documents = {timed, {{"id", "lasting"}, {"text", "The river Ilka. "}}};
+  const auto source = [&](const json& body) {
+    return client.post("/v1/completions", body).json()["usage"]["documents"][0]["source"];
+  };
+  ASSERT_EQ(source(question(server, documents)), "computed");
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (true) {
+    const json listed = client.get("/v1/documents").json()["data"];
+    if (listed.size() == 1) {
+      EXPECT_EQ(listed[0]["id"], "lasting");
+      EXPECT_TRUE(listed[0]["ttl_left_seconds"].is_null());
+      break;
+    }
+    for (const json& document : listed) {
+      if (document["id"] != "timed") continue;
+      EXPECT_LE(document["ttl_left_seconds"].get<double>(), 1);
+    }
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << listed;
+  }
+  EXPECT_EQ(source(question(server, documents)), "computed");
+  EXPECT_EQ(source(question(server, json::array({documents[1]}))), "pool");
+  EXPECT_GE(server.metric("anyslot_expirations_total"), 1);
+}
+
+TEST(ServerCache, EachMethodAndSaltIsColdOnItsOwn) {
+  TestServer server(bundled_config());
+  TestClient client = server.connect();
+  const auto cached = [&](const json& fields) {
+    const json body = question(server, {long_text()}, fields);
+    const json usage = client.post("/v1/completions", body).json()["usage"];
+    return usage["documents"][0]["cached_tokens"].get<int>() > 0;
+  };
+  for (const json& fields : {json{{"cache_salt", "red"}}, json{{"cache_salt", "blue"}},
+                             json{{"method", "mepic"}}, json{{"method", "prefix"}}}) {
+    EXPECT_FALSE(cached(fields)) << fields;
+    EXPECT_TRUE(cached(fields)) << fields;
+  }
+  EXPECT_FALSE(cached({{"method", "full"}}));
+  EXPECT_FALSE(cached({{"method", "full"}}));
+}
+
+}  // namespace
+}  // namespace anyslot::server

@@ -1,0 +1,361 @@
+#include <algorithm>
+
+#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/tensor_core.cuh"
+
+// Many rows: bound by the tensor cores. Each warp has 16 rows x heads of its own; all warps of a
+// block read the same pages.
+
+namespace anyslot::cuda {
+
+namespace {
+
+constexpr int kStagePages = kWideStageTokens / kBlockSize;
+/// Steps of Q that a warp of two tiles loads before it turns them: more would not fit the
+/// registers.
+constexpr int kTurnedAtOnce = 2;
+
+// Instances: kTiles tiles of 16 rows per warp, kWarps warps of a block, kStages stages in flight,
+// kBlocks blocks to a multiprocessor.
+
+template <int kHeadDim>
+constexpr int kStageBytes = kStagePages * 2 * kPageBytes<kHeadDim>;
+
+/// Stages of an item's ranges; none holds pages of two ranges. kHold: the range is kept in
+/// registers, not read again wherever it is needed.
+template <bool kHold>
+class StageCursor {
+ public:
+  __device__ StageCursor(const AttentionArgs& args, const WorkItem& item)
+      : ranges_(args.ranges), index_(item.range_begin), end_(item.range_end) {
+    enter();
+  }
+  __device__ bool done() const { return index_ >= end_; }
+  __device__ int range_index() const { return index_; }
+  __device__ const DeviceRange& range() const {
+    if constexpr (kHold) {
+      return held_;
+    } else {
+      return ranges_[index_];
+    }
+  }
+  __device__ int first_token() const { return token_; }
+  __device__ int num_pages() const {
+    return min(kStagePages, (range().end - token_ + kBlockSize - 1) / kBlockSize);
+  }
+  __device__ void next() {
+    token_ += kStagePages * kBlockSize;
+    if (token_ < range().end) return;
+    ++index_;
+    enter();
+  }
+
+ private:
+  __device__ void enter() {
+    if (index_ >= end_) return;
+    if constexpr (kHold) held_ = ranges_[index_];
+    token_ = range().begin / kBlockSize * kBlockSize;
+  }
+
+  const DeviceRange* ranges_;
+  int index_;
+  int end_;
+  int token_ = 0;
+  DeviceRange held_;
+};
+
+/// Copies the cursor's pages: each K, then V. Tokens that no row sees become zeros.
+template <int kHeadDim, int kThreads, typename Cursor>
+__device__ void copy_stage(const AttentionArgs& args, const Cursor& cursor, int kv_head,
+                           uint32_t to) {
+  constexpr int kChunks = kHeadDim / 8;
+  constexpr int kPageChunks = kBlockSize * kChunks;
+  const int32_t* blocks = args.blocks + cursor.range().blocks + cursor.first_token() / kBlockSize;
+  const int num_pages = cursor.num_pages();
+  const int first = cursor.range().begin - cursor.first_token();
+  const int end = cursor.range().end - cursor.first_token();
+#pragma unroll
+  for (int i = 0; i < kStagePages * kPageChunks / kThreads; ++i) {
+    const int index = i * kThreads + static_cast<int>(threadIdx.x);
+    const int page = index / kPageChunks;
+    if (page >= num_pages) continue;
+    const int chunk = index % kPageChunks;
+    const int token = chunk / kChunks;
+    const bool valid = page * kBlockSize + token >= first && page * kBlockSize + token < end;
+    const bf16* key = key_page<bf16>(args, __ldg(blocks + page), kv_head) + chunk * 8;
+    const uint32_t place =
+        to + page * 2 * kPageBytes<kHeadDim> + chunk_offset<kHeadDim>(token, chunk % kChunks);
+    copy_async(place, key, valid);
+    copy_async(place + kPageBytes<kHeadDim>, key + value_offset(args), valid);
+  }
+}
+
+/// Q as it meets a range, in the warp's own shared memory: (16 * kTiles rows, kHeadDim), in chunks
+/// that lie as those of a page. args.q is turned by the rows' positions.
+template <int kHeadDim>
+__device__ void store_turned_q(const AttentionArgs& args, const DeviceRange& range,
+                               const LaneRows& rows, char* to) {
+  constexpr int kHalfSteps = kHeadDim / 32;
+  const LaneTurns turns = find_turns<kHeadDim>(args, range, rows);
+  const auto quad_of = [&rows](int step, int h, int i) {
+    QuadOfQ x{};
+    if (rows.q[i] == nullptr) return x;
+    const float* from = rows.q[i] + quad_column(step, h);
+    return QuadOfQ{*reinterpret_cast<const float2*>(from),
+                   *reinterpret_cast<const float2*>(from + kHeadDim / 2)};
+  };
+  const int g = threadIdx.x % 32 / 4;
+  const int t = threadIdx.x % 4;
+#pragma unroll kTurnedAtOnce
+  for (int step = 0; step < kHalfSteps; ++step) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      uint32_t low[2];
+      uint32_t high[2];
+      turn_quads(turns, quad_of, step, h, low, high);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const uint32_t at = chunk_offset<kHeadDim>(g + i * 8, step * 2 + h) + 4 * t;
+        const uint32_t at_high =
+            chunk_offset<kHeadDim>(g + i * 8, (step + kHalfSteps) * 2 + h) + 4 * t;
+        *reinterpret_cast<uint32_t*>(to + at) = low[i];
+        *reinterpret_cast<uint32_t*>(to + at_high) = high[i];
+      }
+    }
+  }
+}
+
+template <int kHeadDim, int kTiles, int kWarps, int kStages>
+__device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int kv_head,
+                            int warp_row, char* shared, TileState<kHeadDim> (&states)[kTiles]) {
+  constexpr int kThreads = kWarps * 32;
+  constexpr int kPage = kPageBytes<kHeadDim>;
+  constexpr int kOwnBytes = kTiles == 1 ? kKeptBytes<kHeadDim> : kTiles * kPage;
+  char* own_q = shared + kStages * kStageBytes<kHeadDim> + threadIdx.x / 32 * kOwnBytes;
+  const uint32_t stages = shared_address(shared);
+  const uint32_t q = shared_address(own_q);
+  StageCursor<kTiles == 1> ahead(args, item);
+  StageCursor<kTiles == 1> cursor = ahead;
+  for (int i = 0; i < kStages - 1; ++i) {
+    if (!ahead.done()) {
+      copy_stage<kHeadDim, kThreads>(args, ahead, kv_head, stages + i * kStageBytes<kHeadDim>);
+      ahead.next();
+    }
+    commit_copies();
+  }
+  const int lane = threadIdx.x % 32;
+  uint32_t only_q[kHeadDim / 16][4];  // a warp with one tile has the registers to keep Q in
+  LaneRows only_rows;
+  LaneMask only_mask;
+  if constexpr (kTiles == 1) {
+    only_rows = find_rows<kHeadDim>(args, item, kv_head, warp_row);
+    keep_q<kHeadDim, 1>(only_rows, 0, reinterpret_cast<QuadOfQ*>(own_q));
+  }
+  const auto load_q = [&only_q, q, lane](int step, int tile, uint32_t(&fragment)[4]) {
+    if constexpr (kTiles == 1) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) fragment[e] = only_q[step][e];
+    } else {
+      load_matrices(fragment,
+                    q + tile * kPage + chunk_offset<kHeadDim>(lane % 16, step * 2 + lane / 16));
+    }
+  };
+  int turned_for = -1;
+  int stage = 0;
+  while (!cursor.done()) {
+    const DeviceRange& range = cursor.range();
+    if (cursor.range_index() != turned_for) {
+      turned_for = cursor.range_index();
+      __syncwarp();  // all lanes have left the Q before
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        if constexpr (kTiles == 1) {
+          turn_kept_q<kHeadDim>(args, range, only_rows, reinterpret_cast<const QuadOfQ*>(own_q),
+                                only_q);
+          only_mask = make_mask(args, range, only_rows);
+        } else {
+          const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16);
+          store_turned_q<kHeadDim>(args, range, rows, own_q + tile * kPage);
+        }
+      }
+    }
+    wait_for_copies<kStages - 2>();
+    __syncthreads();  // the stage has arrived, and all have left the one before it
+    if (!ahead.done()) {
+      const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
+      copy_stage<kHeadDim, kThreads>(args, ahead, kv_head,
+                                     stages + free_stage * kStageBytes<kHeadDim>);
+      ahead.next();
+    }
+    commit_copies();
+    const int token = cursor.first_token();
+    const int num_pages = cursor.num_pages();
+    const bool masked = !all_visible(args, range, token, token + num_pages * kBlockSize);
+    const uint32_t k = stages + stage * kStageBytes<kHeadDim>;
+    if (range.key_rotation >= 0) {
+      turn_keys<kHeadDim, kStagePages, kThreads>(block_rotations<kHeadDim>(args, range, token),
+                                                 args.turn_rotations, range.end - token, k);
+      __syncthreads();
+    }
+    const auto mask_of = [&](int tile) {
+      if constexpr (kTiles == 1) return only_mask;
+      return make_mask(args, cursor.range(),
+                       find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16));
+    };
+    if (num_pages == kStagePages) {
+      attend_pages<kHeadDim, kTiles, kStagePages, 2 * kPage>(load_q, k, k + kPage, token, masked,
+                                                             mask_of, args.scale_log2, states);
+    } else {
+#pragma unroll 1
+      for (int page = 0; page < num_pages; ++page) {
+        const uint32_t page_k = k + page * 2 * kPage;
+        attend_pages<kHeadDim, kTiles, 1, 2 * kPage>(load_q, page_k, page_k + kPage,
+                                                     token + page * kBlockSize, masked, mask_of,
+                                                     args.scale_log2, states);
+      }
+    }
+    cursor.next();
+    stage = stage + 1 == kStages ? 0 : stage + 1;
+  }
+  wait_for_copies<0>();
+  __syncthreads();  // before the next item's pages arrive
+}
+
+template <int kHeadDim>
+__device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int kv_head,
+                           const LaneRows& rows, const TileState<kHeadDim>& state) {
+  const int t = threadIdx.x % 4;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (rows.q[i] == nullptr) continue;
+    const int output_row = args.output_rows[item.row_begin + rows.r[i]];
+    const int head = static_cast<int>(rows.q[i] - (args.q + output_row * args.q_stride)) / kHeadDim;
+    if (item.partial >= 0) {
+      const int64_t slot = (int64_t{item.partial} + rows.r[i]) * args.num_heads + head;
+      float* result = args.partial_out + slot * kHeadDim + 2 * t;
+#pragma unroll
+      for (int n = 0; n < kHeadDim / 8; ++n) {
+        *reinterpret_cast<float2*>(result + n * 8) = {state.out[n][2 * i], state.out[n][2 * i + 1]};
+      }
+      if (t == 0) args.partial_state[slot] = {state.maximum[i], state.sum[i]};
+    } else {
+      const float factor = state.sum[i] > 0.0F ? 1.0F / state.sum[i] : 0.0F;
+      bf16* result =
+          static_cast<bf16*>(args.out) + output_row * args.out_stride + head * kHeadDim + 2 * t;
+#pragma unroll
+      for (int n = 0; n < kHeadDim / 8; ++n) {
+        *reinterpret_cast<uint32_t*>(result + n * 8) =
+            pack(state.out[n][2 * i] * factor, state.out[n][2 * i + 1] * factor);
+      }
+    }
+  }
+}
+
+template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
+__global__ void __launch_bounds__(kWarps * 32, kBlocks) wide_attention(AttentionArgs args) {
+  extern __shared__ __align__(128) char shared[];
+  const int group = args.num_heads / args.num_kv_heads;
+  let_merge_start();
+  const PlanCounts counts = counts_of(args);
+  constexpr int kRows = kWarps * kTiles * 16;
+  const int tiles_per_item = (counts.max_rows * group + kRows - 1) / kRows;
+  const int units = counts.num_wide * tiles_per_item * args.num_kv_heads;
+  for (int w = blockIdx.x; w < units; w += gridDim.x) {
+    const int kv_head = w % args.num_kv_heads;
+    const WorkItem item = args.items[counts.num_narrow + w / args.num_kv_heads / tiles_per_item];
+    const int first_row = w / args.num_kv_heads % tiles_per_item * kWarps * kTiles * 16;
+    if (first_row >= (item.row_end - item.row_begin) * group) continue;
+    const int warp_row = first_row + static_cast<int>(threadIdx.x) / 32 * kTiles * 16;
+    TileState<kHeadDim> states[kTiles];
+    walk_stages<kHeadDim, kTiles, kWarps, kStages>(args, item, kv_head, warp_row, shared, states);
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      finish_sums(states[tile]);
+      const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16);
+      write_rows<kHeadDim>(args, item, kv_head, rows, states[tile]);
+    }
+  }
+}
+
+/// Q turned by the rows' positions. One block per row, a thread per pair.
+__global__ void turn_rows(AttentionArgs args, const int32_t* step_rows, float* out) {
+  const int pairs = args.num_pairs;
+  const int row = step_rows == nullptr ? blockIdx.x : step_rows[blockIdx.x];
+  const float* from = args.q + blockIdx.x * args.q_stride;
+  float* to = out + int64_t{blockIdx.x} * args.num_heads * args.head_dim;
+  for (int i = threadIdx.x; i < args.num_heads * pairs; i += blockDim.x) {
+    const int c = i / pairs * args.head_dim + i % pairs;
+    const float2 turn = args.row_rotations[int64_t{row} * pairs + i % pairs];
+    const float low = from[c];
+    const float high = from[c + pairs];
+    to[c] = low * turn.x - high * turn.y;
+    to[c + pairs] = high * turn.x + low * turn.y;
+  }
+}
+
+template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
+struct Instance {
+  static_assert(kStagePages * kPageBytes<kHeadDim> % (kWarps * 32 * 16) == 0);
+  static constexpr int kRows = kWarps * kTiles * 16;
+  static constexpr int kQBytes =
+      kWarps * (kTiles == 1 ? kKeptBytes<kHeadDim> : kTiles * kPageBytes<kHeadDim>);
+  static constexpr int kBytes = kStages * kStageBytes<kHeadDim> + kQBytes;
+  static constexpr auto kKernel = wide_attention<kHeadDim, kTiles, kWarps, kStages, kBlocks>;
+
+  static Status prepare() {
+    return cuda_status(
+        cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+        "shared memory of attention");
+  }
+
+  static Status launch(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
+    const int rows = args.counts.max_rows * (args.num_heads / args.num_kv_heads);
+    const int units = args.counts.num_wide * ((rows + kRows - 1) / kRows) * args.num_kv_heads;
+    const int most = kBlocks * num_processors;
+    const int blocks = args.recorded_counts == nullptr ? std::min(units, most) : most;
+    kKernel<<<blocks, kWarps * 32, kBytes, stream>>>(args);
+    return launch_status("wide attention");
+  }
+};
+
+// Where the items fill the machine twice over, two blocks of 4 warps per multiprocessor hide each
+// other's waiting, and 32 rows per warp halve what is read from shared memory. Where there is one
+// item per multiprocessor, 8 warps share it, and there is room for Q as float32 and for more
+// stages, which hide the latency of memory that no second block hides.
+template <int kHeadDim>
+using Many = Instance<kHeadDim, 2, 4, 2, 2>;
+template <int kHeadDim>
+using Few = Instance<kHeadDim, 1, 8, 4, 1>;
+
+}  // namespace
+
+Status prepare_wide_attention() {
+  for (const auto prepare :
+       {Many<64>::prepare, Few<64>::prepare, Many<128>::prepare, Few<128>::prepare}) {
+    if (Status status = prepare(); !status) return status;
+  }
+  return {};
+}
+
+bool fills_machine(int num_wide, int num_kv_heads, int num_processors) {
+  return num_wide * num_kv_heads > num_processors * 3 / 2;
+}
+
+Status launch_wide_attention(AttentionArgs args, const PositionedQ& positioned, int num_processors,
+                             cudaStream_t stream) {
+  if (args.counts.num_wide == 0) return {};
+  if (!fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors)) {
+    return args.head_dim == 64 ? Few<64>::launch(args, num_processors, stream)
+                               : Few<128>::launch(args, num_processors, stream);
+  }
+  constexpr int kThreads = 256;
+  turn_rows<<<static_cast<unsigned>(positioned.num_rows), kThreads, 0, stream>>>(
+      args, positioned.step_rows, positioned.q);
+  if (Status status = launch_status("turning Q"); !status) return status;
+  args.q = positioned.q;
+  args.q_stride = int64_t{args.num_heads} * args.head_dim;
+  return args.head_dim == 64 ? Many<64>::launch(args, num_processors, stream)
+                             : Many<128>::launch(args, num_processors, stream);
+}
+
+}  // namespace anyslot::cuda

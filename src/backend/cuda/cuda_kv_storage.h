@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "backend/cuda/device_memory.h"
+#include "backend/kv_storage.h"
+
+namespace anyslot::cuda {
+
+/// Blocks in device memory: [layer][block][K, V][kv_head][token][head_dim], so that a head of a
+/// block is contiguous, and so are K and V of all heads of a layer.
+class CudaKvStorage : public KvStorage {
+ public:
+  /// kFailedPrecondition for a dtype or head_dim that is not served; kResourceExhausted with sizes.
+  static Expected<std::unique_ptr<CudaKvStorage>> create(const KvShape& shape);
+
+  Status export_block(BlockId block, std::span<std::byte> bytes) const override;
+  Status import_block(BlockId block, std::span<const std::byte> bytes) override;
+
+  /// Bytes of one block in one layer.
+  size_t layer_block_bytes() const { return shape().block_bytes() / shape().num_layers; }
+  size_t layer_bytes() const { return layer_block_bytes() * shape().num_blocks; }
+  std::byte* layer(int index) const { return memory_.as<std::byte>() + index * layer_bytes(); }
+
+ private:
+  CudaKvStorage(const KvShape& shape, DeviceMemory memory)
+      : KvStorage(shape), memory_(std::move(memory)) {}
+
+  DeviceMemory memory_;
+};
+
+}  // namespace anyslot::cuda

@@ -1,0 +1,227 @@
+#include <climits>
+
+#include "backend/cuda/attention_device.cuh"
+#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/elementwise.h"
+
+namespace anyslot::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+template <typename T>
+__global__ void widen(const T* x, int64_t x_stride, float* out, int64_t out_stride, int64_t cols) {
+  const T* from = x + blockIdx.x * x_stride;
+  float* to = out + blockIdx.x * out_stride;
+  for (int64_t c = threadIdx.x; c < cols; c += kThreads) to[c] = to_float(from[c]);
+}
+
+__device__ inline void store_quad(float* to, float4 x) { *reinterpret_cast<float4*>(to) = x; }
+__device__ inline void store_quad(__nv_bfloat16* to, float4 x) {
+  const __nv_bfloat162 low = __floats2bfloat162_rn(x.x, x.y);
+  const __nv_bfloat162 high = __floats2bfloat162_rn(x.z, x.w);
+  *reinterpret_cast<uint2*>(to) = {reinterpret_cast<const uint32_t&>(low),
+                                   reinterpret_cast<const uint32_t&>(high)};
+}
+
+template <int kBlockThreads>
+__device__ float block_sum(float x) {
+  __shared__ float sums[kBlockThreads / 32];
+  for (int step = 16; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffU, x, step);
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = x;
+  __syncthreads();
+  float total = 0.0F;
+  for (const float sum : sums) total += sum;
+  return total;
+}
+
+template <typename T>
+__global__ void rms_norm(const float* x, int64_t x_stride, const float* weight, float epsilon,
+                         T* out, int64_t out_stride, int64_t cols) {
+  const float* from = x + blockIdx.x * x_stride;
+  T* to = out + blockIdx.x * out_stride;
+  float sum = 0.0F;
+  for (int64_t c = threadIdx.x; c < cols; c += kThreads) sum += from[c] * from[c];
+  const float factor = 1.0F / sqrtf(block_sum<kThreads>(sum) / static_cast<float>(cols) + epsilon);
+  for (int64_t c = threadIdx.x; c < cols; c += kThreads) {
+    to[c] = from_float<T>(from[c] * factor * weight[c]);
+  }
+}
+
+constexpr int kNormThreads = 512;
+constexpr int kNormQuads = 4;  // of a thread, kept in registers
+
+/// The same for rows of float4, at most kNormThreads * kNormQuads of them: each is read once.
+template <typename T>
+__global__ void __launch_bounds__(kNormThreads)
+    rms_norm_quads(const float4* x, int64_t x_stride, const float4* weight, float epsilon, T* out,
+                   int64_t out_stride, int quads) {
+  const float4* from = x + blockIdx.x * x_stride;
+  float4 row[kNormQuads];
+  float sum = 0.0F;
+#pragma unroll
+  for (int i = 0; i < kNormQuads; ++i) {
+    const int q = i * kNormThreads + static_cast<int>(threadIdx.x);
+    row[i] = q < quads ? from[q] : float4{};
+    sum += row[i].x * row[i].x + row[i].y * row[i].y + row[i].z * row[i].z + row[i].w * row[i].w;
+  }
+  const float mean = block_sum<kNormThreads>(sum) / static_cast<float>(4 * quads);
+  const float factor = 1.0F / sqrtf(mean + epsilon);
+#pragma unroll
+  for (int i = 0; i < kNormQuads; ++i) {
+    const int q = i * kNormThreads + static_cast<int>(threadIdx.x);
+    if (q >= quads) continue;
+    const float4 scale = weight[q];
+    T* to = out + blockIdx.x * out_stride + 4 * q;
+    store_quad(to, {row[i].x * factor * scale.x, row[i].y * factor * scale.y,
+                    row[i].z * factor * scale.z, row[i].w * factor * scale.w});
+  }
+}
+
+template <typename T>
+__global__ void gated_silu(const float* gate_up, int64_t stride, T* out, int64_t out_stride,
+                           int64_t cols) {
+  const int64_t c = int64_t{blockIdx.y} * kThreads + threadIdx.x;
+  if (c >= cols) return;
+  const float* from = gate_up + blockIdx.x * stride;
+  const float gate = from[c];
+  out[blockIdx.x * out_stride + c] = from_float<T>(gate / (1.0F + expf(-gate)) * from[cols + c]);
+}
+
+__global__ void gather(const float* x, int64_t x_stride, const int32_t* indices, float* out,
+                       int64_t out_stride, int64_t cols) {
+  const float* from = x + indices[blockIdx.x] * x_stride;
+  float* to = out + blockIdx.x * out_stride;
+  for (int64_t c = threadIdx.x; c < cols; c += kThreads) to[c] = from[c];
+}
+
+/// The better of two candidates is the larger, then the one of the lower column.
+struct Candidate {
+  float value;
+  int column;
+};
+__device__ Candidate better(Candidate a, Candidate b) {
+  const bool first = a.value > b.value || (a.value == b.value && a.column < b.column);
+  return first ? a : b;
+}
+
+constexpr int kArgmaxThreads = 1024;
+
+/// One block per row.
+__global__ void __launch_bounds__(kArgmaxThreads)
+    argmax(const float* x, int64_t x_stride, int cols, int32_t* tokens) {
+  __shared__ Candidate of_warps[kArgmaxThreads / 32];
+  const float* row = x + blockIdx.x * x_stride;
+  Candidate best{-INFINITY, INT_MAX};
+  bool finite = true;
+#pragma unroll 4
+  for (int c = threadIdx.x; c < cols; c += kArgmaxThreads) {
+    const float value = row[c];
+    finite = finite && isfinite(value);
+    best = better(best, {value, c});
+  }
+  finite = __syncthreads_and(finite);
+  for (int step = 16; step > 0; step /= 2) {
+    best = better(best, {__shfl_xor_sync(0xffffffffU, best.value, step),
+                         __shfl_xor_sync(0xffffffffU, best.column, step)});
+  }
+  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = best;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (const Candidate& candidate : of_warps) best = better(best, candidate);
+  tokens[blockIdx.x] = finite && best.column < cols ? best.column : -1;
+}
+
+}  // namespace
+
+Status launch_widen(const TensorView& x, const TensorView& out, cudaStream_t stream) {
+  if (x.rows == 0 || x.cols == 0) return {};
+  const auto grid = static_cast<unsigned>(x.rows);
+  auto* to = static_cast<float*>(out.data);
+  switch (x.dtype) {
+    case DType::kFloat32:
+      widen<<<grid, kThreads, 0, stream>>>(static_cast<const float*>(x.data), x.row_stride, to,
+                                           out.row_stride, x.cols);
+      break;
+    case DType::kBFloat16:
+      widen<<<grid, kThreads, 0, stream>>>(static_cast<const __nv_bfloat16*>(x.data), x.row_stride,
+                                           to, out.row_stride, x.cols);
+      break;
+    case DType::kFloat16:
+      widen<<<grid, kThreads, 0, stream>>>(static_cast<const __half*>(x.data), x.row_stride, to,
+                                           out.row_stride, x.cols);
+      break;
+  }
+  return launch_status("embed");
+}
+
+namespace {
+
+bool is_made_of_quads(const TensorView& x) {
+  const size_t quad_bytes = 4 * dtype_size(x.dtype);
+  return x.cols % 4 == 0 && x.row_stride % 4 == 0 &&
+         reinterpret_cast<uintptr_t>(x.data) % quad_bytes == 0;
+}
+
+template <typename T>
+void start_rms_norm(const TensorView& x, const float* weight, float epsilon, const TensorView& out,
+                    cudaStream_t stream) {
+  const auto grid = static_cast<unsigned>(x.rows);
+  auto* to = static_cast<T*>(out.data);
+  if (is_made_of_quads(x) && is_made_of_quads(out) && x.cols <= 4 * kNormThreads * kNormQuads) {
+    rms_norm_quads<<<grid, kNormThreads, 0, stream>>>(
+        static_cast<const float4*>(x.data), x.row_stride / 4,
+        reinterpret_cast<const float4*>(weight), epsilon, to, out.row_stride,
+        static_cast<int>(x.cols / 4));
+  } else {
+    rms_norm<<<grid, kThreads, 0, stream>>>(static_cast<const float*>(x.data), x.row_stride, weight,
+                                            epsilon, to, out.row_stride, x.cols);
+  }
+}
+
+}  // namespace
+
+Status launch_rms_norm(const TensorView& x, const float* weight, float epsilon,
+                       const TensorView& out, cudaStream_t stream) {
+  if (x.rows == 0 || x.cols == 0) return {};
+  if (out.dtype == DType::kFloat32) {
+    start_rms_norm<float>(x, weight, epsilon, out, stream);
+  } else {
+    start_rms_norm<__nv_bfloat16>(x, weight, epsilon, out, stream);
+  }
+  return launch_status("rms_norm");
+}
+
+Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream) {
+  if (out.rows == 0 || out.cols == 0) return {};
+  const dim3 grid(static_cast<unsigned>(out.rows),
+                  static_cast<unsigned>((out.cols + kThreads - 1) / kThreads));
+  const auto* from = static_cast<const float*>(gate_up.data);
+  if (out.dtype == DType::kFloat32) {
+    gated_silu<<<grid, kThreads, 0, stream>>>(
+        from, gate_up.row_stride, static_cast<float*>(out.data), out.row_stride, out.cols);
+  } else {
+    gated_silu<<<grid, kThreads, 0, stream>>>(
+        from, gate_up.row_stride, static_cast<__nv_bfloat16*>(out.data), out.row_stride, out.cols);
+  }
+  return launch_status("gated_silu");
+}
+
+Status launch_gather(const TensorView& x, const int32_t* indices, const TensorView& out,
+                     cudaStream_t stream) {
+  if (out.rows == 0 || out.cols == 0) return {};
+  gather<<<static_cast<unsigned>(out.rows), kThreads, 0, stream>>>(
+      static_cast<const float*>(x.data), x.row_stride, indices, static_cast<float*>(out.data),
+      out.row_stride, out.cols);
+  return launch_status("gather_sampled");
+}
+
+Status launch_argmax(const TensorView& x, int32_t* tokens, cudaStream_t stream) {
+  if (x.rows == 0) return {};
+  argmax<<<static_cast<unsigned>(x.rows), kArgmaxThreads, 0, stream>>>(
+      static_cast<const float*>(x.data), x.row_stride, static_cast<int>(x.cols), tokens);
+  return launch_status("argmax");
+}
+
+}  // namespace anyslot::cuda

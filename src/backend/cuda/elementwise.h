@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "anyslot/status.h"
+#include "base/tensor_view.h"
+
+// Matrices are row-major in device memory; see ops.h for what each operation computes.
+
+namespace anyslot::cuda {
+
+/// out[r] = x[r], widened to float32.
+Status launch_widen(const TensorView& x, const TensorView& out, cudaStream_t stream);
+Status launch_rms_norm(const TensorView& x, const float* weight, float epsilon,
+                       const TensorView& out, cudaStream_t stream);
+Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream);
+/// out[k] = x[indices[k]]
+Status launch_gather(const TensorView& x, const int32_t* indices, const TensorView& out,
+                     cudaStream_t stream);
+
+/// tokens[r]: the column of the largest element of row r, the first of equal ones; -1 when one is
+/// not finite. x: float32.
+Status launch_argmax(const TensorView& x, int32_t* tokens, cudaStream_t stream);
+
+}  // namespace anyslot::cuda

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cuda/mma.cuh"
+#include "backend/cuda/query_rows.cuh"
+
+// One warp's attention of 16 rows to pages in shared memory.
+
+namespace anyslot::cuda {
+
+/// Turns raw keys in shared memory to their places: kPages pages, each K, then V. of_blocks:
+/// rotations of the pages' first keys, [kPages, kHeadDim / 2]; of_places: of the places in a page,
+/// [kBlockSize, kHeadDim / 2]; pairs as key_pair_place says. Threads [0, kThreads) of the block, or
+/// of a warp, share the work. Not inline, so that the registers it needs are taken from loops over
+/// turned keys only where raw ones come.
+template <int kHeadDim, int kPages, int kThreads>
+__device__ __noinline__ void turn_keys(const float2* of_blocks, const float2* of_places,
+                                       int num_tokens, uint32_t pages) {
+  constexpr int kHalfChunks = kHeadDim / 16;
+#pragma unroll
+  for (int i = 0; i < kPages * kBlockSize * kHalfChunks / kThreads; ++i) {
+    const int unit = i * kThreads + static_cast<int>(threadIdx.x % kThreads);
+    const int token = unit / kHalfChunks;
+    const int chunk = unit % kHalfChunks;
+    if (token >= num_tokens) continue;
+    const int place = token % kBlockSize;
+    const uint32_t page = pages + token / kBlockSize * 2 * kPageBytes<kHeadDim>;
+    const uint32_t low = page + chunk_offset<kHeadDim>(place, chunk);
+    const uint32_t high = page + chunk_offset<kHeadDim>(place, chunk + kHalfChunks);
+    const auto* of_block =
+        reinterpret_cast<const float4*>(of_blocks + token / kBlockSize * (kHeadDim / 2)) + chunk;
+    const auto* of_place =
+        reinterpret_cast<const float4*>(of_places + place * (kHeadDim / 2)) + chunk;
+    uint32_t x[4];
+    uint32_t y[4];
+    load_shared(x, low);
+    load_shared(y, high);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {  // two dimensions each
+      const float4 base = __ldg(of_block + j * kHalfChunks);
+      const float4 rest = __ldg(of_place + j * kHalfChunks);
+      const float2 first = compose({base.x, base.y}, {rest.x, rest.y});
+      const float2 second = compose({base.z, base.w}, {rest.z, rest.w});
+      const float2 a = unpack(x[j]);
+      const float2 b = unpack(y[j]);
+      x[j] = pack(a.x * first.x - b.x * first.y, a.y * second.x - b.y * second.y);
+      y[j] = pack(b.x * first.x + a.x * first.y, b.y * second.x + a.y * second.y);
+    }
+    store_shared(low, x);
+    store_shared(high, y);
+  }
+}
+
+/// The softmax of 16 rows so far.
+template <int kHeadDim>
+struct TileState {
+  float out[kHeadDim / 8][4] = {};
+  float maximum[2] = {-INFINITY, -INFINITY};  // of the scores, in base 2; equal in the 4 lanes
+  float sum[2] = {0.0F, 0.0F};                // of the lane's own columns
+};
+
+/// Hides the keys that a lane's rows do not see. s: (16 rows, 8 * kColumns keys from first_token
+/// on).
+template <int kColumns>
+__device__ inline void hide_keys(float (&s)[kColumns][4], int first_token, const LaneMask& mask) {
+#pragma unroll
+  for (int n = 0; n < kColumns; ++n) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int token = first_token + n * 8 + static_cast<int>(threadIdx.x) % 4 * 2 + e % 2;
+      const Visible& visible = mask.visible[e / 2];
+      if (token < visible.first || token >= visible.end) s[n][e] = -INFINITY;
+    }
+  }
+}
+
+/// Turns scores into weights under the maximum so far, and the state to that maximum.
+template <int kHeadDim, int kColumns>
+__device__ inline void weigh_keys(float (&s)[kColumns][4], float scale,
+                                  TileState<kHeadDim>& state) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    float largest = s[0][2 * i];
+#pragma unroll
+    for (int n = 0; n < kColumns; ++n) {
+      largest = fmaxf(largest, fmaxf(s[n][2 * i], s[n][2 * i + 1]));
+    }
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, 1));
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, 2)) * scale;
+    const float maximum = fmaxf(state.maximum[i], largest);
+    const float offset = maximum == -INFINITY ? 0.0F : maximum;
+    const float keep = exp2_fast(state.maximum[i] - offset);
+    state.maximum[i] = maximum;
+    float sum = 0.0F;
+#pragma unroll
+    for (int n = 0; n < kColumns; ++n) {
+#pragma unroll
+      for (int e = 2 * i; e < 2 * i + 2; ++e) {
+        s[n][e] = exp2_fast(s[n][e] * scale - offset);
+        sum += s[n][e];
+      }
+    }
+    state.sum[i] = state.sum[i] * keep + sum;
+    if (__any_sync(0xffffffffU, keep != 1.0F)) {  // maxima settle soon
+#pragma unroll
+      for (int n = 0; n < kHeadDim / 8; ++n) {
+        state.out[n][2 * i] *= keep;
+        state.out[n][2 * i + 1] *= keep;
+      }
+    }
+  }
+}
+
+/// The weights of a page's 16 keys as the left side of a product.
+__device__ inline void pack_weights(const float (&first)[4], const float (&second)[4],
+                                    uint32_t (&p)[4]) {
+  p[0] = pack(first[0], first[1]);
+  p[1] = pack(first[2], first[3]);
+  p[2] = pack(second[0], second[1]);
+  p[3] = pack(second[2], second[3]);
+}
+
+/// Attends with kTiles tiles of 16 rows to kPages pages; `k` and `v` are addresses of the first,
+/// the others follow kPageStride bytes apart. load_q(step, tile, fragment) gives 16 columns of Q;
+/// mask_of(tile), asked when `masked`, what its rows see.
+/// first_token: token 0 of the first page.
+template <int kHeadDim, int kTiles, int kPages, int kPageStride, typename LoadQ, typename MaskOf>
+__device__ inline void attend_pages(const LoadQ& load_q, uint32_t k, uint32_t v, int first_token,
+                                    bool masked, const MaskOf& mask_of, float scale,
+                                    TileState<kHeadDim> (&states)[kTiles]) {
+  const int lane = threadIdx.x % 32;
+  float s[kTiles][kPages * 2][4] = {};
+  const int key_row = lane / 16 * 8 + lane % 8;
+  const int key_chunk = lane / 8 % 2;
+#pragma unroll
+  for (int step = 0; step < kHeadDim / 16; ++step) {
+    uint32_t q[kTiles][4];
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) load_q(step, tile, q[tile]);
+      // All pages of a step before the next one, so that products do not wait for each other.
+#pragma unroll
+    for (int page = 0; page < kPages; ++page) {
+      uint32_t b[4];
+      load_matrices(b,
+                    k + page * kPageStride + chunk_offset<kHeadDim>(key_row, step * 2 + key_chunk));
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        multiply(s[tile][2 * page], q[tile], b[0], b[1]);
+        multiply(s[tile][2 * page + 1], q[tile], b[2], b[3]);
+      }
+    }
+  }
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+    if (masked) hide_keys(s[tile], first_token, mask_of(tile));
+    weigh_keys(s[tile], scale, states[tile]);
+  }
+  const int value_row = lane % 16;
+  const int value_chunk = lane / 16;
+#pragma unroll
+  for (int page = 0; page < kPages; ++page) {
+    uint32_t p[kTiles][4];
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      pack_weights(s[tile][2 * page], s[tile][2 * page + 1], p[tile]);
+    }
+#pragma unroll
+    for (int n = 0; n < kHeadDim / 16; ++n) {
+      uint32_t b[4];
+      load_transposed(
+          b, v + page * kPageStride + chunk_offset<kHeadDim>(value_row, n * 2 + value_chunk));
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        multiply(states[tile].out[2 * n], p[tile], b[0], b[1]);
+        multiply(states[tile].out[2 * n + 1], p[tile], b[2], b[3]);
+      }
+    }
+  }
+}
+
+/// The sums of whole rows, from those of the lanes.
+template <int kHeadDim>
+__device__ inline void finish_sums(TileState<kHeadDim>& state) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    state.sum[i] += __shfl_xor_sync(0xffffffffU, state.sum[i], 1);
+    state.sum[i] += __shfl_xor_sync(0xffffffffU, state.sum[i], 2);
+  }
+}
+
+}  // namespace anyslot::cuda

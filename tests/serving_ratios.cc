@@ -1,0 +1,214 @@
+// What the server costs beside the C++ API, and what it gains when requests come together: both
+// measured in turns, in one run on the bundled model. Exits with 1 when a promise does not hold.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/test_server.h"
+
+namespace anyslot {
+namespace {
+
+using nlohmann::json;
+using server::TestClient;
+using server::TestServer;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kDocuments = 16;
+constexpr int kFirstTokenRounds = 200;
+constexpr int kTogether = 16;
+constexpr int kAnswerTokens = 48;
+constexpr int kThroughputRounds = 7;
+constexpr int kAttempts = 3;  // what else runs on the machine only makes both worse
+constexpr double kMostAddedMs = 2;
+constexpr double kLeastGain = 3;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::string town(int index) { return "Town" + std::string(1, static_cast<char>('A' + index)); }
+
+struct Question {
+  std::vector<Document> documents;
+  std::string text;
+};
+
+/// The documents stand in a new order each time, and the question is a new one.
+Question next_question(std::mt19937& random, int num_documents) {
+  Question question;
+  for (int i = 0; i < num_documents; ++i) {
+    question.documents.push_back(
+        {town(i),
+         town(i) + " is a city in Norway. The river Masa" + town(i) +
+             " flows through it. It was founded by a company and has a university.",
+         ""});
+  }
+  std::shuffle(question.documents.begin(), question.documents.end(), random);
+  question.text = "Which river flows through " + question.documents[0].text.substr(0, 5) +
+                  ", number " + std::to_string(random() % 1'000'000) + "?";
+  return question;
+}
+
+json body_of(const Question& question, int max_tokens) {
+  json documents = json::array();
+  for (const Document& document : question.documents) {
+    documents.push_back({{"title", *document.title}, {"text", document.text}});
+  }
+  return {{"model", "rag-demo-14m"},
+          {"documents", documents},
+          {"messages", {{{"role", "user"}, {"content", question.text}}}},
+          {"temperature", 0},
+          {"max_tokens", max_tokens},
+          {"ignore_eos", true},
+          {"stream", true}};
+}
+
+/// From before the request is rendered until its first token is here.
+double direct_ttft_ms(Engine& engine, const Question& question) {
+  const auto start = Clock::now();
+  Request request;
+  request.segments =
+      engine.render_chat({{ChatRole::kUser, question.text, {}}}, question.documents).value();
+  request.sampling.max_tokens = 2;
+  request.sampling.ignore_eos = true;
+  Stream stream = std::move(engine.submit(request).value());
+  while (stream.next().token_ids.empty()) {
+  }
+  const double ms = ms_since(start);
+  while (!stream.next().last) {
+  }
+  return ms;
+}
+
+/// From before the request is written as JSON until the event with its first token is here.
+double http_ttft_ms(TestClient& client, const Question& question) {
+  const auto start = Clock::now();
+  if (client.open_stream("/v1/chat/completions", body_of(question, 2)).status != 200) {
+    throw std::runtime_error("a request was refused");
+  }
+  client.next_event();  // the role, which comes before any token
+  client.next_event();
+  const double ms = ms_since(start);
+  client.all_events();
+  return ms;
+}
+
+bool check(const std::string& claim, double value, const std::string& unit, double limit,
+           bool at_most) {
+  const bool holds = at_most ? value <= limit : value >= limit;
+  fmt::print("{:<66} {:>7.2f}{}  {} {:.0f}{}  {}\n", claim, value, unit,
+             at_most ? "<=" : ">=", limit, unit, holds ? "ok" : "FAILED");
+  return holds;
+}
+
+bool first_token_costs_little(TestServer& server) {
+  std::mt19937 random(1);
+  TestClient client = server.connect();
+  std::vector<double> direct;
+  std::vector<double> http;
+  std::vector<double> added;
+  for (int round = -4; round < kFirstTokenRounds; ++round) {
+    double ms[2] = {};
+    for (int turn = 0; turn < 2; ++turn) {
+      const Question question = next_question(random, kDocuments);
+      const int over_http = (round + turn) & 1;
+      ms[over_http] = over_http != 0 ? http_ttft_ms(client, question)
+                                     : direct_ttft_ms(server.engine(), question);
+    }
+    if (round < 0) continue;
+    direct.push_back(ms[0]);
+    http.push_back(ms[1]);
+    added.push_back(ms[1] - ms[0]);
+  }
+  fmt::print("time to first token, {} warm documents, {} pairs in turns\n", kDocuments,
+             kFirstTokenRounds);
+  fmt::print("  medians: C++ API {:.2f} ms, HTTP {:.2f} ms\n", median_of(direct), median_of(http));
+  return check("what the server adds, median of the differences", median_of(added), " ms",
+               kMostAddedMs, true);
+}
+
+/// Seconds until all the questions are answered, by as many clients as are given.
+double answer_all(std::deque<TestClient>& clients, std::mt19937& random) {
+  std::vector<json> bodies;
+  for (int i = 0; i < kTogether; ++i) {
+    bodies.push_back(body_of(next_question(random, 4), kAnswerTokens));
+  }
+  const auto start = Clock::now();
+  std::vector<std::thread> threads;
+  for (size_t c = 0; c < clients.size(); ++c) {
+    threads.emplace_back([&, c] {
+      for (size_t i = c; i < bodies.size(); i += clients.size()) {
+        clients[c].open_stream("/v1/chat/completions", bodies[i]);
+        if (clients[c].all_events().back() != "[DONE]") std::terminate();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ms_since(start) / 1000;
+}
+
+bool together_is_faster(TestServer& server) {
+  std::mt19937 random(2);
+  std::deque<TestClient> one;
+  one.emplace_back(server.port());
+  std::deque<TestClient> all;
+  for (int c = 0; c < kTogether; ++c) all.emplace_back(server.port());
+  std::vector<double> alone;
+  std::vector<double> together;
+  for (int round = -1; round < kThroughputRounds; ++round) {
+    const double alone_seconds = answer_all(one, random);
+    const double together_seconds = answer_all(all, random);
+    if (round < 0) continue;
+    alone.push_back(kTogether * kAnswerTokens / alone_seconds);
+    together.push_back(kTogether * kAnswerTokens / together_seconds);
+  }
+  fmt::print("{} warm requests over HTTP, {} tokens each, median of {} in turns\n", kTogether,
+             kAnswerTokens, kThroughputRounds);
+  fmt::print("  one after the other {:.0f} tokens/s, together {:.0f} tokens/s\n", median_of(alone),
+             median_of(together));
+  return check("together / one after the other", median_of(together) / median_of(alone), "x",
+               kLeastGain, false);
+}
+
+template <typename Measurement>
+bool holds(TestServer& server, const Measurement& measurement) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (measurement(server)) return true;
+  }
+  return false;
+}
+
+int run(ComputeType dtype) {
+  EngineConfig config = server::bundled_config();
+  config.dtype = dtype;
+  TestServer server(config);
+  fmt::print("rag-demo-14m, {}, {} threads\n", compute_type_name(dtype), config.num_threads);
+  const bool cheap = holds(server, first_token_costs_little);
+  const bool faster = holds(server, together_is_faster);
+  return cheap && faster ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace anyslot
+
+int main(int argc, char** argv) try {
+  const auto dtype = anyslot::parse_compute_type(argc > 1 ? argv[1] : "bfloat16");
+  return dtype.ok() ? anyslot::run(*dtype) : 2;
+} catch (const std::exception& error) {
+  fmt::print("{}\n", error.what());
+  return 1;
+}
