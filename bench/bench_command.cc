@@ -10,6 +10,7 @@ void add_bench_command(CLI::App& app, Action& action) {
       "`anyslot bench NAME --help` lists a benchmark's options. Everything is printed as a table;\n"
       "--json FILE and --csv FILE write it for other programs. Measure on an idle machine.");
   bench::add_serve_benchmark(*command, action);
+  bench::add_sweep_benchmark(*command, action);
   bench::add_model_benchmark(*command, action);
   bench::add_linear_benchmark(*command, action);
   bench::add_attention_benchmark(*command, action);
