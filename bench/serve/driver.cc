@@ -115,8 +115,8 @@ void Driver::start(size_t index) {
   running.record.index = index;
   running.record.started_ms = ms_between(*first_start_, running.started);
   ++in_flight_;
-  running.flight = target_.start(
-      loop_, requests_[index], [this, index](TargetEvent event) { take(index, std::move(event)); });
+  running.flight = target_.start(loop_, requests_[index],
+                                 [this, index](const TargetEvent& event) { take(index, event); });
 }
 
 /// Puts what was said before in front of a later question of a conversation.
@@ -131,7 +131,7 @@ void Driver::complete_conversation(size_t index) {
   request.documents = before.documents;
 }
 
-void Driver::take(size_t index, TargetEvent event) {
+void Driver::take(size_t index, const TargetEvent& event) {
   if (!running_[index]) return;
   Running& running = *running_[index];
   RequestRecord& record = running.record;

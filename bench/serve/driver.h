@@ -49,7 +49,7 @@ class Driver {
   void schedule();
   void start_due();
   void start(size_t index);
-  void take(size_t index, TargetEvent event);
+  void take(size_t index, const TargetEvent& event);
   void finish(size_t index, Failure failure, const std::string& error);
   void release_followers(size_t index);
   void complete_conversation(size_t index);

@@ -72,10 +72,11 @@ class EngineFlightState : public std::enable_shared_from_this<EngineFlightState>
     if (is_gone()) return;
     submitted_ = Clock::now();
     Expected<Stream> stream = try_submit(engine, work, method, cache_salt);
+    const Status status = stream.status();
     const std::lock_guard lock(mutex_);
     if (gone_) return;
     if (stream) stream_.emplace(*std::move(stream));
-    asio::post(loop_, [weak = weak_from_this(), status = stream.status()] {
+    asio::post(loop_, [weak = weak_from_this(), status] {
       if (const auto self = weak.lock()) self->begin(status);
     });
   }

@@ -58,7 +58,8 @@ TEST_F(HttpTargetTest, MeasuresWholeAnswers) {
 TEST_F(HttpTargetTest, CountsEachWayToFailWithItsReason) {
   ServeOptions options;
   options.timeout_seconds = 0.3;
-  const auto result = serve({"good", "fail", "stall", "close", "error", "plain", "good"}, options);
+  const auto result =
+      serve({"good", "do-fail", "do-stall", "do-close", "do-error", "do-plain", "good"}, options);
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_EQ(result->metrics.completed, 2);
   EXPECT_EQ(result->metrics.failures,
@@ -96,7 +97,7 @@ TEST_F(HttpTargetTest, KeepsToTheConcurrencyAndSendsTheWarmUpFirst) {
 TEST_F(HttpTargetTest, ReportsWhatWasMeasuredWhenItIsStopped) {
   ServeOptions options;
   options.workload.kind = WorkloadKind::kRag;
-  options.workload.dataset_path = folder_.write("rows.jsonl", rows_asking({"good", "stall"}));
+  options.workload.dataset_path = folder_.write("rows.jsonl", rows_asking({"good", "do-stall"}));
   options.max_concurrency = 1;
   HttpTargetOptions http;
   http.base_url = server_.url();

@@ -92,7 +92,7 @@ TEST_P(ServeAccuracy, EqualsThatOfRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, ServeAccuracy, ::testing::ValuesIn(kAllMethods),
-                         [](const auto& info) { return std::string(method_name(info.param)); });
+                         [](const auto& test) { return std::string(method_name(test.param)); });
 
 TEST(EngineTarget, CountsWhatTheEngineRefuses) {
   const testing_support::TemporaryFolder folder;

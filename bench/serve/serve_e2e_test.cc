@@ -78,7 +78,7 @@ TEST(BenchServe, FailsWhenARequestFailsButReports) {
   const FakeServer server;
   const std::string rows = folder.write("rows.jsonl",
                                         "{\"documents\": [\"d\"], \"question\": \"good\"}\n"
-                                        "{\"documents\": [\"d\"], \"question\": \"close\"}\n");
+                                        "{\"documents\": [\"d\"], \"question\": \"do-close\"}\n");
   const cli::ProgramResult result =
       cli::run_program({"bench", "serve", "--base-url", server.url(), "--model", "fake",
                         "--dataset-name", "ragqa", "--dataset-path", rows, "--api-key", "secret",
@@ -98,7 +98,7 @@ TEST(BenchServe, ReportsAfterAnInterrupt) {
   const testing_support::TemporaryFolder folder;
   const FakeServer server;
   const std::string rows =
-      folder.write("rows.jsonl", "{\"documents\": [\"d\"], \"question\": \"stall\"}\n");
+      folder.write("rows.jsonl", "{\"documents\": [\"d\"], \"question\": \"do-stall\"}\n");
   cli::ProgramInput input;  // the facts come when the target is open
   input.on_output = [&server](pid_t pid) {
     while (server.bodies().empty()) std::this_thread::yield();

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "cli/options.h"
 
@@ -104,7 +106,7 @@ void add_pool_options(CLI::App& command, WorkloadOptions& options) {
 
 Expected<double> parse_rate(const std::string& text) {
   if (text == "inf") return std::numeric_limits<double>::infinity();
-  const Expected<double> number = parse_number(text);
+  Expected<double> number = parse_number(text);
   if (number && *number > 0) return number;
   return invalid_argument(fmt::format("\"{}\" is neither a number above 0 nor inf", text));
 }

@@ -116,7 +116,8 @@ Report serve_report(const Report::Facts& facts, const std::vector<NamedRun>& run
   }
   std::vector<Column> columns;
   const Json names = whole_row({}, {}, {}, detailed);
-  for (const auto& [name, value] : names.items()) {
+  for (const auto& item : names.items()) {
+    const std::string& name = item.key();
     const auto* shown = std::ranges::find(kShown, name, &Column::name);
     const bool known =
         std::ranges::any_of(rows, [&](const Json& row) { return !row[name].is_null(); });

@@ -1,8 +1,10 @@
 #include "test_fake_server.h"
 
+#include <algorithm>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
+#include <cstdio>
 
 namespace anyslot::bench {
 
@@ -31,8 +33,8 @@ const std::string kRole =
 std::string whole_answer() {
   return kHead + kRole + piece("one ") + piece("two ") + piece("three") +
          chunk(R"({"choices": [{"delta": {}, "finish_reason": "stop"}]})") +
-         chunk(R"({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 4,
-                   "prompt_tokens_details": {"cached_tokens": 6}}})") +
+         chunk(R"({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 4, )"
+               R"("prompt_tokens_details": {"cached_tokens": 6}}})") +
          chunk("[DONE]") + "0\r\n\r\n";
 }
 
@@ -44,10 +46,10 @@ std::string plain(const std::string& status, const std::string& body) {
 
 std::string answer_to(const std::string& body) {
   const auto asks = [&](const char* word) { return body.find(word) != std::string::npos; };
-  if (asks("fail")) return plain("429 Too Many Requests", R"({"error": {"message": "full"}})");
-  if (asks("plain")) return plain("200 OK", R"({"choices": []})");
-  if (asks("error")) return kHead + kRole + chunk(R"({"error": {"message": "broken"}})");
-  if (asks("close") || asks("stall")) return kHead + kRole + piece("one ");
+  if (asks("do-fail")) return plain("429 Too Many Requests", R"({"error": {"message": "full"}})");
+  if (asks("do-plain")) return plain("200 OK", R"({"choices": []})");
+  if (asks("do-error")) return kHead + kRole + chunk(R"({"error": {"message": "broken"}})");
+  if (asks("do-close") || asks("do-stall")) return kHead + kRole + piece("one ");
   return whole_answer();
 }
 
@@ -100,7 +102,7 @@ void FakeServer::serve(Tcp::socket socket) {
     most_ = std::max<int>(most_, ++open_);
   }
   asio::write(socket, asio::buffer(answer_to(request.body())), error);
-  if (request.body().find("stall") != std::string::npos) {
+  if (request.body().find("do-stall") != std::string::npos) {
     char byte = 0;
     socket.read_some(asio::buffer(&byte, 1), error);  // until the client has had enough
   }

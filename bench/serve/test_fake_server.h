@@ -10,8 +10,8 @@
 
 namespace anyslot::bench {
 
-/// A server whose way with a request is a word in its body: "fail", "stall", "close", "error",
-/// "plain"; all else gets the answer "one two three" in three pieces.
+/// A server whose way with a request is a word in its body: "do-fail", "do-stall", "do-close",
+/// "do-error", "do-plain"; all else gets the answer "one two three" in three pieces.
 class FakeServer {
  public:
   FakeServer();
