@@ -13,6 +13,7 @@
 #include "api_keys.h"
 #include "guarded_task.h"
 #include "http_server.h"
+#include "json_body.h"
 #include "log.h"
 #include "serving_context.h"
 
@@ -36,6 +37,18 @@ Executor executor_of(const std::shared_ptr<asio::io_context>& io, const Logger& 
 
 std::string model_name_of(const Engine& engine, const ServerOptions& options) {
   return options.served_model_name.empty() ? engine.model().name : options.served_model_name;
+}
+
+bool is_utf8(const std::string& text) {
+  // Serializing replaces what is none.
+  return nlohmann::json::parse(to_text(text)) == text;
+}
+
+/// The name stands in answers, in logs and on the terminal, and clients must be able to give it.
+Status check_model_name(const std::string& name) {
+  if (loggable(name, name.size()) == name && is_utf8(name)) return {};
+  return invalid_argument("--served-model-name \"" + loggable(name) +
+                          "\" holds control characters or is no UTF-8; use plain text on one line");
 }
 
 }  // namespace
@@ -130,6 +143,9 @@ class Server::Parts {
 Expected<std::unique_ptr<Server>> Server::create(Engine& engine, const ServerOptions& options) {
   auto logger = make_logger(options.log_level);
   if (!logger.ok()) return logger.status();
+  if (Status status = check_model_name(model_name_of(engine, options)); !status.ok()) {
+    return status;
+  }
   ApiKeys keys;
   if (!options.api_key_file.empty()) {
     auto loaded = ApiKeys::load(options.api_key_file);
