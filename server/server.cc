@@ -70,6 +70,7 @@ class Server::Parts {
                  ActiveRequests(options.max_requests),
                  Metrics(engine),
                  unix_seconds()},
+        keys_required_(keys.required()),
         handler_(context_, std::move(keys), log_),
         http_(io_, handler_, context_.limits, log_),
         timer_(*io_),
@@ -79,6 +80,9 @@ class Server::Parts {
 
   Status listen(const std::string& host, uint16_t port) {
     Status status = http_.listen(host, port);
+    if (status.ok() && http_.on_loopback() && !keys_required_) {
+      handler_.restrict_hosts(OwnHosts(host));
+    }
     return status;
   }
   uint16_t port() const { return http_.port(); }
@@ -133,6 +137,7 @@ class Server::Parts {
   Logger log_;
   std::chrono::milliseconds grace_;
   ServingContext context_;
+  bool keys_required_;
   ApiHandler handler_;
   HttpServer http_;
   asio::steady_timer timer_;
