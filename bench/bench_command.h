@@ -11,5 +11,7 @@ namespace anyslot::bench {
 void add_model_benchmark(CLI::App& bench, cli::Action& action);
 void add_linear_benchmark(CLI::App& bench, cli::Action& action);
 void add_attention_benchmark(CLI::App& bench, cli::Action& action);
+void add_serve_benchmark(CLI::App& bench, cli::Action& action);  // in bench/serve
+void add_sweep_benchmark(CLI::App& bench, cli::Action& action);  // in bench/sweep
 
 }  // namespace anyslot::bench

@@ -252,7 +252,7 @@ void add_model_option(CLI::App& command, EngineConfig& config) {
 
 void add_engine_options(CLI::App& command, EngineConfig& config, EngineOptionSet set) {
   if (set != EngineOptionSet::kMeasuring) {
-    add_model_options(command, config);
+    if (set != EngineOptionSet::kAnyTarget) add_model_options(command, config);
     if (set == EngineOptionSet::kServing) add_method_option(command, config);
     add_serving_options(command, config);
   }

@@ -12,6 +12,7 @@ namespace anyslot::cli {
 enum class EngineOptionSet {
   kServing,    // all of them; --model or --random-weights is required
   kBenchmark,  // the same without --method
+  kAnyTarget,  // the same without --model and --random-weights, which the command adds itself
   kMeasuring   // the command itself chooses model, method and type: machine options only
 };
 

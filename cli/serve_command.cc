@@ -100,17 +100,17 @@ void add_address_options(CLI::App& command, server::ServerOptions& options) {
 void add_limit_options(CLI::App& command, ServeOptions& options) {
   server::ServerOptions& server = options.server;
   add_count_option(command, "--max-queue", options.max_queue, 0,
-                   "requests that wait beside those in the batch, at most; more are answered with "
+                   "requests that may wait beside those in the batch; more are answered with "
                    "429 (default: 256)");
   add_count_option(command, "--default-max-tokens", server.default_chat_tokens, 1,
-                   "max_tokens of a chat request that does not say (default: 1024)");
+                   "max_tokens of a chat request that does not set it (default: 1024)");
   add_count_option(command, "--grace-seconds", options.grace_seconds, 0,
                    "time that running requests have to end after Ctrl-C or SIGTERM (default: 30)");
   add_count_option(command, "--max-connections", server.limits.max_connections, 1,
-                   "connections at once, at most; more wait (default: 1024)");
+                   "most connections at once; more wait (default: 1024)");
   add_count_option(command, "--max-documents", server.limits.max_documents, 1,
-                   "documents of one request, at most (default: 1024)");
-  add_size_option(command, "--max-body", "body of a request, at most (default: 16MiB)",
+                   "most documents in one request (default: 1024)");
+  add_size_option(command, "--max-body", "largest body of a request (default: 16MiB)",
                   server.limits.max_body_bytes);
 }
 

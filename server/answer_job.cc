@@ -19,12 +19,13 @@ double seconds_since(Clock::time_point start) {
 }
 
 ApiError queue_full(size_t limit) {
-  return {429,
-          "the server works on " + std::to_string(limit) +
-              " requests and takes no more (--max-running-requests, --max-queue); try again soon",
-          "",
-          "queue_full",
-          {{"Retry-After", "1"}}};
+  return {
+      429,
+      "the server is already handling " + std::to_string(limit) +
+          " requests, the most that it takes (--max-running-requests, --max-queue); try again soon",
+      "",
+      "queue_full",
+      {{"Retry-After", "1"}}};
 }
 
 bool shows_something(const Event& event) {
@@ -72,24 +73,26 @@ ApiExpected<AnswerJob::Submitted> AnswerJob::submit() const try {
   if (!prompt.ok()) return error_of(prompt.status());
   auto stream = context_.engine.submit(*prompt);
   if (!stream.ok()) return error_of(stream.status());
-  return Submitted{*std::move(request), std::move(*stream)};
+  return Submitted{std::move(*stream), request->sampling.n, request->stream,
+                   request->include_usage};
 } catch (const std::bad_alloc&) {
-  return ApiError{503, "memory does not suffice for the request", "", "out_of_memory"};
+  return ApiError{503, "there is not enough memory for the request", "", "out_of_memory"};
 } catch (const std::exception& error) {
-  return ApiError{500, std::string("internal error: ") + error.what(), "", "internal_error"};
+  return internal_error_of(error);
 }
 
 void AnswerJob::begin(ApiExpected<Submitted> submitted) {
+  call_.http.body = {};  // it may be large, and the answer may take long
   if (ended_) return;
   if (!submitted) return fail(submitted.error());
   submitted_ = *std::move(submitted);
-  const int n = submitted_->request.sampling.n;
+  const int n = submitted_->num_choices;
   for (int i = 0; i < n; ++i) choices_.emplace_back(head_.api, i);
   last_token_ms_.resize(static_cast<size_t>(n));
-  if (submitted_->request.stream) {
+  if (submitted_->streams) {
     call_.sink->begin_events();
     if (head_.api == Api::kChat) {
-      const auto usage = submitted_->request.include_usage ? std::optional(json()) : std::nullopt;
+      const auto usage = submitted_->include_usage ? std::optional(json()) : std::nullopt;
       for (int i = 0; i < n; ++i) {
         call_.sink->send_event(chunk_text(head_, json::array({role_delta(i)}), usage));
       }
@@ -122,7 +125,7 @@ void AnswerJob::take(const Event& event) {
   if (event.finish_reason == FinishReason::kCancelled) {
     return fail({503, "the server is shutting down", "", "shutting_down"});
   }
-  if (submitted_->request.stream) {
+  if (submitted_->streams) {
     send_chunk(event);
   } else {
     const Engine& engine = context_.engine;
@@ -142,11 +145,11 @@ void AnswerJob::observe(const Event& event) {
     if (last) context_.metrics.observe_inter_token((event.at_ms - *last) / 1e3);
     last = event.at_ms;
   }
-  if (event.last) context_.metrics.observe_queue(event.usage.queue_ms / 1e3);
+  if (event.last && has_token_) context_.metrics.observe_queue(event.usage.queue_ms / 1e3);
 }
 
 void AnswerJob::send_chunk(const Event& event) {
-  const bool own_usage_chunk = submitted_->request.include_usage;
+  const bool own_usage_chunk = submitted_->include_usage;
   if (shows_something(event)) {
     const Engine& engine = context_.engine;
     json choice = choices_[static_cast<size_t>(event.choice)].delta(
@@ -173,7 +176,7 @@ void AnswerJob::send_whole(const Usage& usage) {
 }
 
 void AnswerJob::fail(const ApiError& error) {
-  if (submitted_ && submitted_->request.stream) {
+  if (submitted_ && submitted_->streams) {
     call_.sink->send_event(error_body(error));
     call_.sink->send_event("[DONE]");
     call_.sink->end_events();

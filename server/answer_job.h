@@ -23,9 +23,12 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   AnswerJob(ServingContext& context, Api api, Call call);
 
  private:
+  /// What is left of a request once the engine has it.
   struct Submitted {
-    AnswerRequest request;
     Stream stream;
+    int num_choices = 1;
+    bool streams = false;
+    bool include_usage = false;
   };
 
   ApiExpected<Submitted> submit() const;

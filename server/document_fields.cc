@@ -14,6 +14,7 @@ constexpr int64_t kMaxTtlSeconds = 315'360'000;
 
 DocumentInput read_document(RequestFields& fields, const json& value, const std::string& where) {
   DocumentInput input;
+  input.name = where;
   if (value.is_string()) {
     input.document.text = value.get<std::string>();
     if (input.document.text.empty()) fields.fail({400, where + ": is empty", where});
@@ -67,6 +68,7 @@ void keep_documents(const std::vector<DocumentInput>& inputs, std::vector<Segmen
   auto input = inputs.begin();
   for (Segment& segment : segments) {
     if (segment.kind != SegmentKind::kDocument || input == inputs.end()) continue;
+    segment.name = input->name;
     segment.pin = input->pin;
     segment.ttl_seconds = input->ttl_seconds;
     ++input;

@@ -14,6 +14,7 @@ namespace anyslot::server {
 /// A document of a request.
 struct DocumentInput {
   Document document;
+  std::string name;  // its place in the request, e.g. "documents[0]"
   bool pin = false;
   std::optional<int64_t> ttl_seconds;  // unset: as it was, or none
 };
@@ -25,7 +26,8 @@ std::vector<DocumentInput> read_documents(RequestFields& fields, const std::stri
 
 std::vector<Document> plain_documents(const std::vector<DocumentInput>& inputs);
 
-/// Sets pin and ttl of the documents among `segments`, which are those of `inputs` in their order.
+/// Sets pin, ttl and name of the documents among `segments`, which are those of `inputs` in their
+/// order.
 void keep_documents(const std::vector<DocumentInput>& inputs, std::vector<Segment>& segments);
 
 /// Documents as they stand in prompts of the model: with a title through its template, bare ones

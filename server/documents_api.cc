@@ -7,6 +7,7 @@
 #include "api_keys.h"
 #include "document_fields.h"
 #include "json_body.h"
+#include "worker_reply.h"
 
 namespace anyslot::server {
 
@@ -28,12 +29,6 @@ json document_json(const CachedDocument& document) {
       {"ttl_left_seconds", document.ttl_left_seconds ? json(*document.ttl_left_seconds) : json()}};
 }
 
-HttpReply ok_reply(const json& body) {
-  HttpReply reply;
-  reply.body = to_text(body);
-  return reply;
-}
-
 /// Registers the documents of one request, all at once, and answers when the last one is ready.
 class Registration : public std::enable_shared_from_this<Registration> {
  public:
@@ -50,10 +45,10 @@ class Registration : public std::enable_shared_from_this<Registration> {
   }
 
   /// Worker.
-  void run() {
+  void run() try {
     auto segments = parse();
     if (!segments) return post(error_reply(segments.error()));
-    if (segments->empty()) return post(ok_reply({{"object", "list"}, {"data", json::array()}}));
+    if (segments->empty()) return post(json_reply({{"object", "list"}, {"data", json::array()}}));
     documents_.resize(segments->size());
     left_ = segments->size();
     for (size_t i = 0; i < segments->size(); ++i) {
@@ -63,10 +58,12 @@ class Registration : public std::enable_shared_from_this<Registration> {
             io([self, i, document = std::move(document)] { self->add(i, document); });
           });
     }
+  } catch (const std::exception& error) {
+    post(error_reply(internal_error_of(error)));
   }
 
  private:
-  ApiExpected<std::vector<Segment>> parse() try {
+  ApiExpected<std::vector<Segment>> parse() {
     const auto body = parse_body(call_.http.body, context_.limits.max_json_depth);
     if (!body) return body.error();
     RequestFields fields(*body, "");
@@ -79,8 +76,6 @@ class Registration : public std::enable_shared_from_this<Registration> {
     auto segments = document_segments(context_.engine, documents);
     if (!segments.ok()) return error_of(segments.status());
     return *std::move(segments);
-  } catch (const std::exception& error) {
-    return ApiError{500, std::string("internal error: ") + error.what(), "", "internal_error"};
   }
 
   void post(HttpReply reply) {
@@ -92,13 +87,14 @@ class Registration : public std::enable_shared_from_this<Registration> {
       documents_[index] = document_json(*document);
     } else if (!failed_) {
       ApiError error = error_of(document.status());
-      error.message = "documents[" + std::to_string(index) + "]: " + error.message;
-      error.param = "documents[" + std::to_string(index) + "]";
-      if (error.code == "context_length_exceeded") error.code = "no_room";
+      const std::string name = "documents[" + std::to_string(index) + "]";
+      if (error.param != name) error.message = name + ": " + error.message;
+      error.param = name;
       failed_ = std::move(error);
     }
     if (--left_ > 0 || ended_) return;
-    finish(failed_ ? error_reply(*failed_) : ok_reply({{"object", "list"}, {"data", documents_}}));
+    finish(failed_ ? error_reply(*failed_)
+                   : json_reply({{"object", "list"}, {"data", documents_}}));
   }
 
   void finish(const HttpReply& reply) {
@@ -137,30 +133,26 @@ std::string salt_of(const Call& call) {
   return tenant_salt(call.tenant, salt == call.query.end() ? "" : salt->second);
 }
 
-/// Runs `work` on a worker, since it waits for the engine, and sends what it returns.
 template <typename Work>
-void answer_from_worker(ServingContext& context, Call call, Work work) {
+void answer_without_body(ServingContext& context, Call call, Work work) {
   if (!call.http.body.empty()) {
-    call.sink->reply(error_reply({400, "this request takes no body; parameters stand in the URL"}));
+    call.sink->reply(error_reply({400, "this request takes no body; parameters go into the URL"}));
     return;
   }
-  context.workers([&context, work, shared = std::make_shared<Call>(std::move(call))] {
-    HttpReply reply = work(*shared);
-    context.io([shared, reply = std::move(reply)] { shared->sink->reply(reply); });
-  });
+  reply_from_worker(context, std::move(call), std::move(work));
 }
 
 using Change = Status (Engine::*)(const std::string&, const std::string&);
 
 std::function<void(Call)> changing(ServingContext& context, Change change, json result) {
   return [&context, change, result = std::move(result)](Call call) {
-    answer_from_worker(context, std::move(call), [&context, change, result](const Call& of) {
+    answer_without_body(context, std::move(call), [&context, change, result](const Call& of) {
       const Status status = (context.engine.*change)(of.key, salt_of(of));
       if (!status.ok()) return error_reply(error_of(status));
       json body = result;
       body["key"] = of.key;
       body["object"] = "document";
-      return ok_reply(body);
+      return json_reply(body);
     });
   };
 }
@@ -173,12 +165,12 @@ void add_documents_routes(Router& router, ServingContext& context) {
                 register_documents(context, std::move(call));
               }});
   router.add({"GET", "/v1/documents", false, salt, [&context](Call call) {
-                answer_from_worker(context, std::move(call), [&context](const Call& of) {
+                answer_without_body(context, std::move(call), [&context](const Call& of) {
                   json list = json::array();
                   for (const auto& document : context.engine.documents(salt_of(of))) {
                     list.push_back(document_json(document));
                   }
-                  return ok_reply({{"object", "list"}, {"data", std::move(list)}});
+                  return json_reply({{"object", "list"}, {"data", std::move(list)}});
                 });
               }});
   router.add({"POST", "/v1/documents/{key}/pin", false, salt,

@@ -47,9 +47,11 @@ ApiError error_of(const Status& status) {
   switch (status.code()) {
     case StatusCode::kInvalidArgument:
     case StatusCode::kFailedPrecondition:
-      return {400, status.message()};
+      return {400, status.message(), status.field()};
+    case StatusCode::kOutOfRange:
+      return {400, status.message(), status.field(), "context_length_exceeded"};
     case StatusCode::kResourceExhausted:
-      return {400, status.message(), "", "context_length_exceeded"};
+      return {400, status.message(), status.field(), "no_room"};
     case StatusCode::kNotFound:
       return {404, status.message(), "", "not_found"};
     case StatusCode::kCancelled:
@@ -60,6 +62,10 @@ ApiError error_of(const Status& status) {
       break;
   }
   return {500, status.message(), "", "internal_error"};
+}
+
+ApiError internal_error_of(const std::exception& error) {
+  return {500, std::string("internal error: ") + error.what(), "", "internal_error"};
 }
 
 }  // namespace anyslot::server

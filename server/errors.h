@@ -1,5 +1,6 @@
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +26,8 @@ HttpReply error_reply(const ApiError& error);
 
 /// The engine's refusal as an answer.
 ApiError error_of(const Status& status);
+/// What nobody foresaw as an answer.
+ApiError internal_error_of(const std::exception& error);
 
 /// A value or the answer that tells why there is none.
 template <typename T>

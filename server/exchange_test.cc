@@ -52,7 +52,7 @@ class ExchangeTest : public ::testing::Test {
     wire_.exchange = exchange.get();
     return exchange;
   }
-  static RequestHead head(const std::string& method = "GET") { return {method, "/x", "", ""}; }
+  static RequestHead head(const std::string& method = "GET") { return {method, "/x", ""}; }
 
   Limits limits_;
   FakeHandler handler_;

@@ -1,6 +1,10 @@
 #include "json_body.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
 
 namespace anyslot::server {
 
@@ -29,6 +33,27 @@ int depth_of(std::string_view json) {
   return deepest;
 }
 
+/// Watches a parser for a key that stands twice in one object: the parser would drop the first
+/// value.
+class KeyWatch {
+ public:
+  bool operator()(int /*depth*/, json::parse_event_t event, const json& parsed) {
+    if (event == json::parse_event_t::object_start) open_.emplace_back();
+    if (event == json::parse_event_t::object_end) open_.pop_back();
+    if (event == json::parse_event_t::key) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!open_.back().insert(key).second && !repeated_) repeated_ = key;
+    }
+    return true;
+  }
+  /// The first such key.
+  const std::optional<std::string>& repeated() const { return repeated_; }
+
+ private:
+  std::vector<std::set<std::string>> open_;  // keys of the objects that have begun
+  std::optional<std::string> repeated_;
+};
+
 /// "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without its first word.
 std::string reason_of(const json::exception& error) {
   const std::string_view what = error.what();
@@ -47,7 +72,12 @@ ApiExpected<json> parse_body(std::string_view body, int max_depth) {
                     "", "json_too_deep"};
   }
   try {
-    json value = json::parse(body);
+    KeyWatch keys;
+    json value = json::parse(body, std::ref(keys));
+    if (const auto& key = keys.repeated()) {
+      return ApiError{400, *key + ": is given twice in one object; send it once", *key,
+                      "repeated_field"};
+    }
     if (!value.is_object()) {
       return ApiError{400, std::string("the body must be a JSON object, not ") + value.type_name(),
                       "", "invalid_json"};
@@ -60,6 +90,12 @@ ApiExpected<json> parse_body(std::string_view body, int max_depth) {
 
 std::string to_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+HttpReply json_reply(const json& body) {
+  HttpReply reply;
+  reply.body = to_text(body);
+  return reply;
 }
 
 }  // namespace anyslot::server

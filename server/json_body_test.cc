@@ -37,6 +37,20 @@ TEST(JsonBody, RefusesMalformedJson) {
   }
 }
 
+TEST(JsonBody, RefusesAFieldThatStandsTwiceInOneObject) {
+  for (const std::string text :
+       {R"({"n": 1, "n": 2})", R"({"a": [{"n": 1}, {"n": 1, "n": 1}]})", R"({"n": 1, "\u006e": 2})",
+        R"({"n": {"a": 1}, "b": 2, "n": null})"}) {
+    const auto body = parse_body(text, 32);
+    ASSERT_FALSE(body.ok()) << text;
+    EXPECT_EQ(body.error().status, 400);
+    EXPECT_EQ(body.error().param, "n");
+    EXPECT_EQ(body.error().code, "repeated_field");
+  }
+  EXPECT_EQ(parse_body(R"({"": 1, "": 2})", 32).error().code, "repeated_field");
+  EXPECT_TRUE(parse_body(R"({"n": {"n": [{"n": 1}, {"n": 2}]}})", 32).ok());
+}
+
 TEST(JsonBody, WritesInvalidUtf8AsReplacementCharacters) {
   EXPECT_EQ(to_text({{"t", "a\xff"}}), "{\"t\":\"a\xef\xbf\xbd\"}");
 }

@@ -174,6 +174,7 @@ Expected<Request> engine_request(const Engine& engine, const AnswerRequest& requ
     auto segments = engine.render_chat(chat->messages, plain_documents(leading));
     if (!segments.ok()) return segments.status();
     result.segments = std::move(*segments);
+    for (Segment& segment : result.segments) segment.name = "messages";
     keep_documents(request.documents, result.segments);
   } else {
     auto segments = document_segments(engine, request.documents);
@@ -181,6 +182,7 @@ Expected<Request> engine_request(const Engine& engine, const AnswerRequest& requ
     result.segments = std::move(*segments);
     const auto& prompt = std::get<Prompt>(request.input).content;
     Segment text;
+    text.name = "prompt";
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) text.token_ids = *ids;
     if (const auto* words = std::get_if<std::string>(&prompt)) text.text = *words;
     result.segments.push_back(std::move(text));

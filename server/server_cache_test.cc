@@ -85,6 +85,29 @@ TEST(ServerCache, ATimeToLiveEnds) {
   EXPECT_GE(server.metric("anyslot_expirations_total"), 1);
 }
 
+TEST(ServerCache, APinWithoutRoomIsNotAPromptThatIsTooLong) {
+  EngineConfig config = bundled_config();
+  config.kv_cache_bytes = int64_t{8} << 20;  // 64 blocks, of which 32 may be pinned
+  TestServer server(config);
+  std::string text;
+  while (server.engine().tokenize(text, {}).value().size() < size_t{40} * 16) text += long_text();
+  const json pinned = {{{"text", text}, {"pin", true}}};
+  TestClient client = server.connect();
+  const auto code = [](const ClientReply& reply) {
+    EXPECT_EQ(reply.status, 400) << reply.body;
+    return reply.error_code();
+  };
+  EXPECT_EQ(code(client.post("/v1/completions", question(server, pinned))), "no_room");
+  const ClientReply registered = client.post("/v1/documents", {{"documents", pinned}});
+  EXPECT_EQ(code(registered), "no_room");
+  EXPECT_EQ(registered.json()["error"]["param"], "documents[0]");
+  const ClientReply unpinned = client.post("/v1/documents", {{"documents", {text}}});
+  ASSERT_EQ(unpinned.status, 200) << unpinned.body;
+  const std::string key = unpinned.json()["data"][0]["key"];
+  EXPECT_EQ(code(client.request("POST", "/v1/documents/" + key + "/pin", "", {})), "no_room");
+  server.expect_idle();
+}
+
 TEST(ServerCache, EachMethodAndSaltIsColdOnItsOwn) {
   TestServer server(bundled_config());
   TestClient client = server.connect();

@@ -17,7 +17,7 @@ struct Limits {
   std::chrono::milliseconds idle_timeout{75'000};    // between two requests of a connection
   std::chrono::milliseconds header_timeout{10'000};  // from a request's first byte
   std::chrono::milliseconds body_timeout{60'000};    // from the end of its header
-  std::chrono::milliseconds write_timeout{30'000};   // without anything sent being taken
+  std::chrono::milliseconds write_timeout{30'000};   // while the client takes nothing
 };
 
 }  // namespace anyslot::server

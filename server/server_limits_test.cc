@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/socket_base.hpp>
 
 #include "support/random_model.h"
@@ -330,20 +332,47 @@ TEST(ServerBuffers, DropsASlowReaderWithoutHoldingUpOthers) {
   EXPECT_LT(server.metric("anyslot_generated_tokens_total"), 8000);
 }
 
+TEST(ServerBuffers, KeepsAReaderThatIsSlowButReads) {
+  ServerOptions options;
+  options.limits.write_timeout = std::chrono::seconds(2);
+  options.limits.send_buffer_bytes = 8 << 10;
+  TestServer server(bundled_config(), options);
+  TestClient client = server.connect();
+  client.socket().set_option(asio::socket_base::receive_buffer_size(4096));
+  std::string text;
+  while (text.size() < 200'000) text += "The river Masa flows. ";
+  const json body = {{"prompt", text}, {"return_token_strs", true}};
+  const auto start = std::chrono::steady_clock::now();
+  client.send_request("POST", "/tokenize", body.dump(), {});
+  // The whole answer takes twice as long as a client may take nothing.
+  std::string received;
+  std::array<char, 4096> part{};
+  while (!received.ends_with("]}")) {
+    const size_t size = client.socket().read_some(asio::buffer(part));
+    received.append(part.data(), size);
+    const auto pace = std::chrono::microseconds(received.size() * 4'000'000 / (text.size() * 2));
+    std::this_thread::sleep_until(start + pace);
+  }
+  EXPECT_GT(std::chrono::steady_clock::now() - start, 1.5 * options.limits.write_timeout);
+  EXPECT_EQ(json::parse(received.substr(received.find('{')))["tokens"].size(),
+            server.engine().tokenize(text, {}).value().size());
+}
+
 TEST(ServerShutdown, FinishesWhatRuns) {
+  constexpr int kTokens = 100;  // few enough for the grace time under a sanitizer on a busy machine
   ServerOptions options;
   options.grace = std::chrono::minutes(4);
   TestServer server(bundled_config(), options);
   TestClient client = server.connect();
   TestClient idle = server.connect();
   ASSERT_EQ(idle.get("/health").status, 200);
-  client.open_stream("/v1/completions", long_answer(server, 300));
+  client.open_stream("/v1/completions", long_answer(server, kTokens));
   client.next_event();
   server.stop();
   EXPECT_EQ(idle.read_to_end(), "");
   const auto events = client.all_events();
   EXPECT_EQ(events.back(), "[DONE]");
-  EXPECT_EQ(json::parse(events[events.size() - 2])["usage"]["completion_tokens"], 300);
+  EXPECT_EQ(json::parse(events[events.size() - 2])["usage"]["completion_tokens"], kTokens);
   EXPECT_EQ(client.read_to_end(), "");
   server.join();
   EXPECT_ANY_THROW(server.connect()) << "it takes no connections any more";

@@ -297,6 +297,40 @@ TEST_F(ServerTest, RefusesWhatIsTooLongWithBothNumbers) {
   EXPECT_THAT(reply.error_message(), HasSubstr(std::to_string(limit)));
 }
 
+TEST_F(ServerTest, NamesTheFieldThatTheEngineRefuses) {
+  const json pinned = {{"method", "prefix"}, {"documents", {{{"text", "x"}, {"pin", true}}}}};
+  const json later = json::parse(R"([{"role": "user", "content": "a"},
+      {"role": "assistant", "content": "b"},
+      {"role": "user", "content": "c", "documents": ["x", {"text": "y", "pin": true}]}])");
+  const json system_last = json::parse(R"([{"role": "user", "content": "a"},
+      {"role": "system", "content": "b"}])");
+  TestClient client = server->connect();
+  const auto expect_refused = [&client](const std::string& path, const json& body,
+                                        const std::string& param) {
+    const ClientReply reply = client.post(path, body);
+    EXPECT_EQ(reply.status, 400) << reply.body;
+    EXPECT_EQ(reply.json()["error"]["param"], param) << reply.body;
+  };
+  const std::vector<std::pair<json, std::string>> chats = {
+      {{{"temperature", 3000}}, "temperature"},
+      {{{"top_p", 0}}, "top_p"},
+      {{{"n", 1000}}, "n"},
+      {{{"min_tokens", 17}}, "min_tokens"},
+      {{{"stop", {"x", ""}}}, "stop"},
+      {{{"logit_bias", {{"99999999", 1}}}}, "logit_bias"},
+      {{{"logit_bias", {{"1", 1000}}}}, "logit_bias"},
+      {pinned, "documents[0]"},
+      {{{"method", "prefix"}, {"messages", later}}, "messages[2].documents[1]"},
+      {{{"messages", system_last}}, "messages[1]"}};
+  for (const auto& [fields, param] : chats) {
+    expect_refused("/v1/chat/completions", chat(fields), param);
+  }
+  expect_refused("/v1/completions", completion({{"prompt", {1 << 30}}}), "prompt");
+  expect_refused("/v1/completions", completion(pinned), "documents[0]");
+  EXPECT_THAT(client.post("/v1/completions", completion(pinned)).error_message(),
+              testing::StartsWith("documents[0] has a pin"));
+}
+
 TEST(ServerWithTokens, ServesAModelWithoutATokenizer) {
   const testing_support::TemporaryModel model{testing_support::RandomModel{}};
   EngineConfig config = bundled_config();

@@ -47,7 +47,7 @@ ApiError failure_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     return {503, "memory does not suffice for the request", "", "out_of_memory"};
   }
-  return {500, std::string("internal error: ") + error.what(), "", "internal_error"};
+  return internal_error_of(error);
 }
 
 /// Whether the other side has closed, though what it sent before has not been read.

@@ -21,12 +21,6 @@ json model_json(const ServingContext& context) {
           {"block_trained", model.block_trained}};
 }
 
-HttpReply json_reply(const json& body) {
-  HttpReply reply;
-  reply.body = to_text(body);
-  return reply;
-}
-
 HttpReply metrics_reply(const ServingContext& context) {
   HttpReply reply;
   reply.content_type = "text/plain; version=0.0.4; charset=utf-8";

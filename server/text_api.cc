@@ -1,11 +1,10 @@
 #include "text_api.h"
 
-#include <exception>
-#include <memory>
 #include <utility>
 
 #include "json_body.h"
 #include "request_fields.h"
+#include "worker_reply.h"
 
 namespace anyslot::server {
 
@@ -60,24 +59,19 @@ ApiExpected<json> detokenize(const ServingContext& context, RequestFields& field
 
 using Work = ApiExpected<json> (*)(const ServingContext&, RequestFields&);
 
-HttpReply answer(const ServingContext& context, const std::string& text, Work work) try {
+HttpReply answer(const ServingContext& context, const std::string& text, Work work) {
   const auto body = parse_body(text, context.limits.max_json_depth);
   if (!body) return error_reply(body.error());
   RequestFields fields(*body, "");
   const auto result = work(context, fields);
   if (!result) return error_reply(result.error());
-  HttpReply reply;
-  reply.body = to_text(*result);
-  return reply;
-} catch (const std::exception& error) {
-  return error_reply({500, std::string("internal error: ") + error.what(), "", "internal_error"});
+  return json_reply(*result);
 }
 
 void add_route(Router& router, ServingContext& context, const std::string& path, Work work) {
   router.add({"POST", path, false, {}, [&context, work](Call call) {
-                context.workers([&context, work, shared = std::make_shared<Call>(std::move(call))] {
-                  HttpReply reply = answer(context, shared->http.body, work);
-                  context.io([shared, reply = std::move(reply)] { shared->sink->reply(reply); });
+                reply_from_worker(context, std::move(call), [&context, work](const Call& of) {
+                  return answer(context, of.http.body, work);
                 });
               }});
 }

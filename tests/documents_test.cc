@@ -163,7 +163,7 @@ TEST_F(DocumentsTest, RefusesToRegisterWhatCannotBeKept) {
   EXPECT_EQ(registering(engine, document_segment({})).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(registering(engine, document_segment({128})).code(), StatusCode::kInvalidArgument);
   const Status large = registering(engine, document(1, 700));
-  EXPECT_EQ(large.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(large.code(), StatusCode::kOutOfRange);
   EXPECT_THAT(large.message(), HasSubstr("needs 44 KV blocks (0.3 MiB) for 700 tokens, but the "
                                          "pool has 40"));
   EXPECT_THAT(registering(engine, document(1, 8192)).message(),

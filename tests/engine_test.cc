@@ -256,11 +256,10 @@ TEST_F(EngineTest, RefusesWithTheThingTheLimitAndTheCure) {
        },
        StatusCode::kFailedPrecondition, "no tokenizer.json"},
       {[](Request& r) { r.segments[0].token_ids = random_tokens(8192, 1); },
-       StatusCode::kResourceExhausted,
+       StatusCode::kOutOfRange,
        "the prompt has 8217 tokens, which leaves no room for an answer within the model's length "
        "of 8192"},
-      {[](Request& r) { r.segments[0].token_ids = random_tokens(700, 1); },
-       StatusCode::kResourceExhausted,
+      {[](Request& r) { r.segments[0].token_ids = random_tokens(700, 1); }, StatusCode::kOutOfRange,
        "the request needs 47 KV blocks (0.4 MiB) for 725 prompt and 6 answer tokens, but the pool "
        "has 40 (0.3 MiB)"},
       {[](Request& r) { r.sampling.max_tokens = 0; }, StatusCode::kInvalidArgument,

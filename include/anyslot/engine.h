@@ -113,13 +113,16 @@ class Engine {
   ~Engine();
 
   /// Tokenizes on the calling thread and queues the request. Fails at once for what can never be
-  /// served: too long for the model, more blocks than the pool has, a document at the end.
+  /// served: kOutOfRange for what is too long for the model or needs more blocks than the pool has,
+  /// kInvalidArgument and kFailedPrecondition for the rest; Status::field tells what of it is
+  /// wrong.
   Expected<Stream> submit(const Request& request);
 
   /// Encodes a document ahead of its use, unless it is cached already, and waits for it; requests
   /// that need it meanwhile join. Pins it and sets its time to live as the segment says. Fails with
   /// kInvalidArgument for segments that are no documents and methods that keep none, with
-  /// kResourceExhausted when it does not fit or cannot be pinned.
+  /// kOutOfRange when it is too long, with kResourceExhausted when pinned documents leave no room
+  /// or it cannot be pinned.
   Expected<CachedDocument> register_document(const Segment& document,
                                              const DocumentOptions& options);
   /// The same without waiting: `done` is called once, on the calling thread for what fails at once,

@@ -36,6 +36,7 @@ struct Segment {
   /// Of such a document: its time to live, [1, 315360000] seconds after its latest use. After it,
   /// the document is cold. 0: without limit; unset: as requests before had it.
   std::optional<int64_t> ttl_seconds = std::nullopt;
+  std::string name = {};  // what errors call it; empty: "segments[INDEX]"
 };
 
 /// How tokens are chosen and what ends an answer. submit() refuses values outside the ranges given

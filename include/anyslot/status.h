@@ -13,7 +13,9 @@ enum class StatusCode {
   kNotFound,            // a file or a name that does not exist
   kFailedPrecondition,  // the input is readable but cannot be used: wrong dtype, truncated shard,
                         // unknown architecture
-  kResourceExhausted,   // a request or pool that can never fit, with the numbers in the message
+  kOutOfRange,         // a request longer than the model's length or than the whole pool, with both
+                       // numbers in the message
+  kResourceExhausted,  // no room for what is asked, with the numbers in the message
   kCancelled,
   kUnavailable,  // the engine is shutting down
   kInternal,     // a library or a device failed
@@ -30,10 +32,20 @@ class [[nodiscard]] Status {
   explicit operator bool() const { return ok(); }
   StatusCode code() const { return code_; }
   const std::string& message() const { return message_; }
+  /// The field of the request that is wrong, e.g. "temperature", or the name of the segment; empty:
+  /// none alone.
+  const std::string& field() const { return field_; }
+
+  /// The same, about that field.
+  Status about(std::string field) && {
+    field_ = std::move(field);
+    return std::move(*this);
+  }
 
  private:
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
+  std::string field_;
 };
 
 inline Status invalid_argument(std::string message) {
@@ -42,6 +54,9 @@ inline Status invalid_argument(std::string message) {
 inline Status not_found(std::string message) { return {StatusCode::kNotFound, std::move(message)}; }
 inline Status failed_precondition(std::string message) {
   return {StatusCode::kFailedPrecondition, std::move(message)};
+}
+inline Status out_of_range(std::string message) {
+  return {StatusCode::kOutOfRange, std::move(message)};
 }
 inline Status resource_exhausted(std::string message) {
   return {StatusCode::kResourceExhausted, std::move(message)};

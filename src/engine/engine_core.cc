@@ -50,11 +50,14 @@ void EngineCore::register_document(const Segment& document, const DocumentOption
                                    std::function<void(Expected<CachedDocument>)> done) {
   auto sequence = prepare_document(document, options, parts_, memo_);
   if (!sequence.ok()) return done(sequence.status());
-  const std::lock_guard lock(submit_mutex_);
-  (*sequence)->id = (*sequence)->request_id = next_id_++;
   Command command = RegisterCommand{std::move(*sequence), std::move(done)};
-  if (!commands_->push(std::move(command)))
-    std::get<RegisterCommand>(command).done(shutting_down());
+  auto& registration = std::get<RegisterCommand>(command);
+  {
+    const std::lock_guard lock(submit_mutex_);
+    registration.document->id = registration.document->request_id = next_id_++;
+    if (commands_->push(std::move(command))) return;
+  }
+  registration.done(shutting_down());
 }
 
 // The promise is shared: the engine's thread may still be in it when the wait is over.

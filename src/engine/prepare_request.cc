@@ -15,32 +15,35 @@ namespace {
 constexpr int64_t kMaxTtlSeconds = 315'360'000;  // ten years
 
 std::string segment_name(const Segment& segment, size_t index) {
-  std::string name = fmt::format("segment {}", index);
+  std::string name = segment.name.empty() ? fmt::format("segment {}", index) : segment.name;
   if (!segment.id.empty()) name += fmt::format(" ('{}')", segment.id);
   return name;
 }
 
 Expected<std::vector<int32_t>> segment_tokens(const Segment& segment, size_t index,
-                                              const EngineParts& parts, TokenMemo& memo) {
+                                              const std::string& salt, const EngineParts& parts,
+                                              TokenMemo& memo) {
   if (!segment.token_ids.empty()) {
     for (const int32_t id : segment.token_ids) {
       if (id >= 0 && id < parts.model.vocab_size) continue;
       return invalid_argument(fmt::format("{}: token id {} is not in the vocabulary of {} tokens",
-                                          segment_name(segment, index), id,
-                                          parts.model.vocab_size));
+                                          segment_name(segment, index), id, parts.model.vocab_size))
+          .about(segment.name);
     }
     return segment.token_ids;
   }
   if (segment.text.empty()) return std::vector<int32_t>{};
   if (parts.tokenizer == nullptr) {
     return failed_precondition(
-        fmt::format("{}: the model has no tokenizer.json, so only token_ids can be given",
-                    segment_name(segment, index)));
+               fmt::format("{}: the model has no tokenizer.json, so only token_ids can be given",
+                           segment_name(segment, index)))
+        .about(segment.name);
   }
-  auto tokens = memo.encode(*parts.tokenizer, segment.text, segment.markup);
+  auto tokens = memo.encode(*parts.tokenizer, salt, segment.text, segment.markup);
   if (!tokens.ok()) {
     return Status(tokens.status().code(),
-                  fmt::format("{}: {}", segment_name(segment, index), tokens.status().message()));
+                  fmt::format("{}: {}", segment_name(segment, index), tokens.status().message()))
+        .about(segment.name);
   }
   return **tokens;
 }
@@ -50,28 +53,31 @@ Status check_wishes(const Segment& segment, size_t index, const MethodTraits& tr
   const std::string wish = segment.pin ? "pin" : "ttl";
   if (segment.kind != SegmentKind::kDocument) {
     return invalid_argument(
-        fmt::format("{} is text; {} is for documents", segment_name(segment, index), wish));
+               fmt::format("{} is text; {} is for documents", segment_name(segment, index), wish))
+        .about(segment.name);
   }
   if (!traits.documents_alone) {
     return invalid_argument(
-        fmt::format("{} has a {}, but this method keeps no documents; use lazy, block or mepic",
-                    segment_name(segment, index), wish));
+               fmt::format(
+                   "{} has a {}, but this method keeps no documents; use lazy, block or mepic",
+                   segment_name(segment, index), wish))
+        .about(segment.name);
   }
   const int64_t ttl = segment.ttl_seconds.value_or(0);
   if (ttl < 0 || ttl > kMaxTtlSeconds) {
-    return invalid_argument(
-        fmt::format("{}: ttl is {} seconds; it must be between 1 and {}, or 0 "
-                    "for no limit",
-                    segment_name(segment, index), ttl, kMaxTtlSeconds));
+    return invalid_argument(fmt::format("{}: ttl is {} seconds; it must be between 1 and {}, or 0 "
+                                        "for no limit",
+                                        segment_name(segment, index), ttl, kMaxTtlSeconds))
+        .about(segment.name);
   }
   return {};
 }
 
-Expected<TokenSegment> token_segment(const Segment& segment, size_t index,
+Expected<TokenSegment> token_segment(const Segment& segment, size_t index, const std::string& salt,
                                      const MethodTraits& traits, const EngineParts& parts,
                                      TokenMemo& memo) {
   if (Status status = check_wishes(segment, index, traits); !status.ok()) return status;
-  auto tokens = segment_tokens(segment, index, parts, memo);
+  auto tokens = segment_tokens(segment, index, salt, parts, memo);
   if (!tokens.ok()) return tokens.status();
   return TokenSegment{segment.kind, std::move(*tokens), segment.id,
                       -1,           segment.pin,        segment.ttl_seconds};
@@ -82,7 +88,7 @@ Expected<std::vector<TokenSegment>> tokenize_segments(const Request& request,
                                                       const EngineParts& parts, TokenMemo& memo) {
   std::vector<TokenSegment> segments;
   for (size_t i = 0; i < request.segments.size(); ++i) {
-    auto segment = token_segment(request.segments[i], i, traits, parts, memo);
+    auto segment = token_segment(request.segments[i], i, request.cache_salt, traits, parts, memo);
     if (!segment.ok()) return segment.status();
     segments.push_back(std::move(*segment));
   }
@@ -102,7 +108,7 @@ std::string mebibytes(int64_t blocks, const EngineParts& parts) {
 
 Status check_length(const Sequence& sequence, const EngineParts& parts) {
   if (sequence.num_prompt_tokens >= parts.config.max_model_len) {
-    return resource_exhausted(
+    return out_of_range(
         fmt::format("the prompt has {} tokens, which leaves no room for an answer within the "
                     "model's length of {}; "
                     "shorten it or raise --max-model-len",
@@ -111,7 +117,7 @@ Status check_length(const Sequence& sequence, const EngineParts& parts) {
   const int64_t needed = max_blocks(sequence, sequence.sampling.max_tokens);
   const int64_t given = parts.storage->shape().num_blocks;
   if (needed > given) {
-    return resource_exhausted(
+    return out_of_range(
         fmt::format("the request needs {} KV blocks ({}) for {} prompt and {} answer tokens, but "
                     "the pool has {} ({}); "
                     "raise --kv-cache or shorten the request",
@@ -123,7 +129,7 @@ Status check_length(const Sequence& sequence, const EngineParts& parts) {
 
 Status check_document_size(const Sequence& document, const EngineParts& parts) {
   if (document.num_prompt_tokens >= parts.config.max_model_len) {
-    return resource_exhausted(
+    return out_of_range(
         fmt::format("the document has {} tokens, which leaves no room for a question within the "
                     "model's length of {}; shorten it or raise --max-model-len",
                     document.num_prompt_tokens, parts.config.max_model_len));
@@ -131,7 +137,7 @@ Status check_document_size(const Sequence& document, const EngineParts& parts) {
   const int64_t needed = blocks_for(document.num_prompt_tokens);
   const int64_t given = parts.storage->shape().num_blocks;
   if (needed > given) {
-    return resource_exhausted(
+    return out_of_range(
         fmt::format("the document needs {} KV blocks ({}) for {} tokens, but the pool has {} ({}); "
                     "raise --kv-cache or shorten the document",
                     needed, mebibytes(needed, parts), document.num_prompt_tokens, given,
@@ -191,7 +197,7 @@ Expected<std::unique_ptr<Sequence>> prepare_document(const Segment& document,
         fmt::format("method {} keeps no documents; register them for lazy, block or mepic",
                     method_name(options.method.value_or(*parts.config.method))));
   }
-  auto segment = token_segment(document, 0, traits, parts, memo);
+  auto segment = token_segment(document, 0, options.cache_salt, traits, parts, memo);
   if (!segment.ok()) return segment.status();
   if (segment->token_ids.empty()) return invalid_argument("the document has no tokens");
   segment->document_index = 0;

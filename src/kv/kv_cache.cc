@@ -90,7 +90,7 @@ Status KvCache::check_pins(int64_t more_blocks) const {
       "pinning takes " + std::to_string(more_blocks) + " blocks, and " +
       std::to_string(pinned_blocks_) + " are pinned; at most " + std::to_string(limit) + " of " +
       std::to_string(pool_.num_blocks()) +
-      " (half of the KV cache) can be: unpin other documents or enlarge the KV cache");
+      " (half of the KV cache) can be pinned: unpin other documents or enlarge the KV cache");
 }
 
 Status KvCache::pin(CacheEntry& entry) {

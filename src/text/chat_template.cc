@@ -1,10 +1,12 @@
 #include "text/chat_template.h"
 
 #include <algorithm>
+#include <charconv>
 #include <exception>
 #include <minja/chat-template.hpp>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "text/chat_template_source.h"
@@ -30,7 +32,32 @@ struct Conversation {
 };
 
 /// Letters and digits only: a template may trim or quote them without a change.
-std::string mark_of(size_t index) { return "aNysLot" + std::to_string(index) + "Mark"; }
+constexpr std::string_view kMarkBegin = "aNysLot";
+constexpr std::string_view kMarkEnd = "Mark";
+
+std::string mark_of(size_t index) {
+  return std::string(kMarkBegin) + std::to_string(index) + std::string(kMarkEnd);
+}
+
+struct MarkPlace {
+  size_t at = 0;
+  int count = 0;  // how often the mark stands in the output
+};
+
+/// The places of all marks, in one pass: there may be very many messages.
+std::vector<MarkPlace> find_marks(std::string_view marked, size_t num_marks) {
+  std::vector<MarkPlace> places(num_marks);
+  const char* const end = marked.data() + marked.size();
+  for (size_t at = marked.find(kMarkBegin); at != std::string_view::npos;
+       at = marked.find(kMarkBegin, at + 1)) {
+    size_t index = 0;
+    const auto [rest, error] = std::from_chars(marked.data() + at + kMarkBegin.size(), end, index);
+    const bool is_mark = error == std::errc() && index < num_marks &&
+                         std::string_view(rest, end).starts_with(kMarkEnd);
+    if (is_mark) places[index] = {at, places[index].count + 1};
+  }
+  return places;
+}
 
 std::string_view role_name(ChatRole role) {
   switch (role) {
@@ -51,10 +78,10 @@ std::vector<Insert> inserts_of(const std::vector<ChatMessage>& messages,
     inserts.push_back({std::move(what), value, mark_of(inserts.size()), document});
   };
   for (size_t i = 0; i < messages.size(); ++i) {
-    add("message " + std::to_string(i), messages[i].content, -1);
+    add("messages[" + std::to_string(i) + "]", messages[i].content, -1);
   }
   for (size_t i = 0; i < documents.size(); ++i) {
-    const std::string name = "document " + std::to_string(i);
+    const std::string name = "documents[" + std::to_string(i) + "]";
     if (documents[i].title) {
       add("the title of " + name, *documents[i].title, static_cast<int>(i));
     }
@@ -100,18 +127,18 @@ struct Piece {
 Expected<std::vector<Piece>> cut(std::string_view output, std::string_view marked,
                                  const std::vector<Insert>& inserts) {
   std::vector<std::pair<size_t, const Insert*>> places;
-  for (const Insert& insert : inserts) {
-    const size_t at = marked.find(insert.mark);
-    if (at == std::string_view::npos && trimmed(insert.value).empty() && insert.document < 0) {
-      continue;
-    }
-    if (at == std::string_view::npos ||
-        marked.find(insert.mark, at + 1) != std::string_view::npos) {
+  const std::vector<MarkPlace> marks = find_marks(marked, inserts.size());
+  for (size_t i = 0; i < inserts.size(); ++i) {
+    const Insert& insert = inserts[i];
+    const bool is_of_message = insert.document < 0;
+    if (marks[i].count == 0 && is_of_message && trimmed(insert.value).empty()) continue;
+    if (marks[i].count != 1) {
       return invalid_argument(
-          "the model's chat template does not place " + insert.what +
-          " exactly once; leave it out, or write a rag_template.json for the model");
+                 "the model's chat template does not place " + insert.what +
+                 " exactly once; leave it out, or write a rag_template.json for the model")
+          .about(is_of_message ? "messages" : "documents");
     }
-    places.emplace_back(at, &insert);
+    places.emplace_back(marks[i].at, &insert);
   }
   std::ranges::sort(places);
   const Status altered = invalid_argument(
@@ -151,9 +178,10 @@ bool continues_document(const std::vector<Piece>& pieces, size_t index, int docu
   return false;
 }
 
-std::vector<Segment> segments_of(const std::vector<Piece>& pieces,
-                                 const std::vector<Document>& documents) {
+Expected<std::vector<Segment>> segments_of(const std::vector<Piece>& pieces,
+                                           const std::vector<Document>& documents) {
   std::vector<Segment> segments;
+  int num_documents = 0;
   int current = -1;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const bool inside = current >= 0 && continues_document(pieces, i, current);
@@ -163,7 +191,15 @@ std::vector<Segment> segments_of(const std::vector<Piece>& pieces,
     if (segments.empty() || document != current) {
       Segment segment;
       segment.kind = document < 0 ? SegmentKind::kText : SegmentKind::kDocument;
-      if (document >= 0) segment.id = documents[static_cast<size_t>(document)].id;
+      if (document >= 0) {
+        if (document != num_documents++) {
+          return invalid_argument(
+                     "the model's chat template does not place the documents one after the other "
+                     "and in their order; write a rag_template.json for the model")
+              .about("documents");
+        }
+        segment.id = documents[static_cast<size_t>(document)].id;
+      }
       segments.push_back(std::move(segment));
       current = document;
     }
@@ -176,14 +212,16 @@ Status check_input(const std::vector<ChatMessage>& messages,
                    const std::vector<Document>& documents) {
   for (size_t i = 0; i < messages.size(); ++i) {
     if (messages[i].documents.empty()) continue;
-    return invalid_argument("message " + std::to_string(i) +
+    const std::string name = "messages[" + std::to_string(i) + "]";
+    return invalid_argument(name +
                             " has documents, which the model's chat template cannot place; give "
-                            "them beside the messages, or write a rag_template.json for the model");
+                            "them beside the messages, or write a rag_template.json for the model")
+        .about(name);
   }
   for (size_t i = 0; i < documents.size(); ++i) {
     if (!documents[i].text.empty()) continue;
-    return invalid_argument("document " + std::to_string(i) +
-                            " has no text: there is nothing to encode; leave it out");
+    return invalid_argument("documents[" + std::to_string(i) +
+                            "] has no text: there is nothing to encode; leave it out");
   }
   return {};
 }
@@ -239,7 +277,8 @@ Expected<std::vector<Segment>> ChatTemplate::render(const std::vector<ChatMessag
     return segments_of(*pieces, documents);
   } catch (const std::exception& error) {
     return invalid_argument(std::string("the model's chat template refuses the messages: ") +
-                            error.what());
+                            error.what())
+        .about("messages");
   }
 }
 

@@ -69,7 +69,39 @@ TEST(ChatTemplate, NeverDropsADocument) {
   const auto segments = chat.render({{ChatRole::kUser, "why?", {}}}, {{"A", "one", "a"}});
   ASSERT_FALSE(segments.ok());
   EXPECT_EQ(segments.status().code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(segments.status().message(), HasSubstr("document 0"));
+  EXPECT_THAT(segments.status().message(), HasSubstr("documents[0]"));
+}
+
+TEST(ChatTemplate, NeitherTearsDocumentsApartNorChangesTheirOrder) {
+  const std::string torn =
+      "{% for d in documents %}{{ d.title }};{% endfor %}"
+      "{% for d in documents %}{{ d.text }};{% endfor %}{{ messages[0].content }}";
+  const std::string turned =
+      "{% for d in documents[::-1] %}{{ d.title }}: {{ d.text }};{% endfor %}"
+      "{{ messages[0].content }}";
+  const Document one{"A", "one", "a"};
+  const Document two{"B", "two", "b"};
+  for (const std::string& text : {torn, turned}) {
+    const ChatTemplate chat = load_template(text);
+    EXPECT_TRUE(chat.render({{ChatRole::kUser, "why?", {}}}, {one}).ok());
+    const auto segments = chat.render({{ChatRole::kUser, "why?", {}}}, {one, two});
+    ASSERT_FALSE(segments.ok()) << text;
+    EXPECT_THAT(segments.status().message(), HasSubstr("in their order"));
+    EXPECT_EQ(segments.status().field(), "documents");
+  }
+}
+
+TEST(ChatTemplate, FindsThePlacesOfManyMessages) {
+  const ChatTemplate chat = load_template(kPlain);
+  std::vector<ChatMessage> messages;
+  std::string expected = "(<s>";
+  for (int i = 0; i < 1000; ++i) {
+    messages.push_back({ChatRole::kUser, "aNysLot" + std::to_string(999 - i) + "Mark", {}});
+    expected += (i == 0 ? "<|user|>)" : "(</s><|user|>)") + messages.back().content;
+  }
+  const auto segments = chat.render(messages, {});
+  ASSERT_TRUE(segments.ok()) << segments.status().message();
+  EXPECT_EQ(shown(segments->at(0)), expected + "(</s><|assistant|>)");
 }
 
 TEST(ChatTemplate, RefusesToGuessWhatATemplateAltered) {

@@ -40,16 +40,20 @@ std::vector<std::string> read_stop(JsonFields& fields) {
   return stop;
 }
 
+std::string message_name(size_t index) { return "messages[" + std::to_string(index) + "]"; }
+
 Status check_no_documents(const ChatMessage& message, size_t index) {
   if (message.documents.empty()) return {};
-  return invalid_argument("message " + std::to_string(index) +
-                          " has documents; only a user's message can have them");
+  return invalid_argument(message_name(index) +
+                          " has documents; only a user's message can have them")
+      .about(message_name(index));
 }
 
 Status wrong_role(size_t index, ChatRole expected) {
-  return invalid_argument("message " + std::to_string(index) + " must be the " +
+  return invalid_argument(message_name(index) + " must be the " +
                           (expected == ChatRole::kUser ? "user" : "assistant") +
-                          "'s: after the system's messages, user and assistant take turns");
+                          "'s: after the system's messages, user and assistant take turns")
+      .about(message_name(index));
 }
 
 /// The end of a turn may be written by the answer and by the question that follows: it stands once.
@@ -138,7 +142,8 @@ Expected<std::vector<Segment>> RagTemplate::render_chat(
     }
   }
   if (expected != ChatRole::kAssistant) {
-    return invalid_argument("the last message must be the user's: there is nothing to answer");
+    return invalid_argument("the last message must be the user's: there is nothing to answer")
+        .about("messages");
   }
   return segments;
 }

@@ -13,10 +13,10 @@ size_t cost_of(const std::vector<int32_t>& ids) {
   return kEntryOverhead + ids.capacity() * sizeof(int32_t);
 }
 
-Digest key_of(const Tokenizer& tokenizer, const std::string& text,
+Digest key_of(const Tokenizer& tokenizer, const std::string& salt, const std::string& text,
               std::span<const ByteRange> markup) {
   DigestBuilder digest;
-  digest.add("anyslot token memo").add(tokenizer.fingerprint()).add(text);
+  digest.add("anyslot token memo").add(tokenizer.fingerprint()).add(salt).add(text);
   for (const ByteRange& range : markup) {
     digest.add(static_cast<int64_t>(range.begin)).add(static_cast<int64_t>(range.end));
   }
@@ -25,9 +25,10 @@ Digest key_of(const Tokenizer& tokenizer, const std::string& text,
 
 }  // namespace
 
-Expected<TokenMemo::Ids> TokenMemo::encode(const Tokenizer& tokenizer, const std::string& text,
+Expected<TokenMemo::Ids> TokenMemo::encode(const Tokenizer& tokenizer, const std::string& salt,
+                                           const std::string& text,
                                            std::span<const ByteRange> markup) {
-  const Digest key = key_of(tokenizer, text, markup);
+  const Digest key = key_of(tokenizer, salt, text, markup);
   if (Ids known = find(key)) return known;
   // Encoded outside the lock: two threads may do the same work, but none waits for another's.
   Expected<std::vector<int32_t>> ids = tokenizer.encode(text, markup);

@@ -16,8 +16,9 @@
 
 namespace anyslot {
 
-/// Remembers the token ids of texts seen before, by SHA-256 of tokenizer, text and markup. Bounded;
-/// what was not used for longest goes first. Thread-safe.
+/// Remembers the token ids of texts seen before, by SHA-256 of tokenizer, salt, text and markup:
+/// the salt keeps one tenant from measuring what another one sent. Bounded; what was not used for
+/// longest goes first. Thread-safe.
 class TokenMemo {
  public:
   using Ids = std::shared_ptr<const std::vector<int32_t>>;
@@ -33,7 +34,7 @@ class TokenMemo {
   explicit TokenMemo(size_t max_bytes) : max_bytes_(max_bytes) {}
 
   /// Tokenizer::encode, saved when possible. Errors are not remembered.
-  Expected<Ids> encode(const Tokenizer& tokenizer, const std::string& text,
+  Expected<Ids> encode(const Tokenizer& tokenizer, const std::string& salt, const std::string& text,
                        std::span<const ByteRange> markup);
 
   Stats stats() const;

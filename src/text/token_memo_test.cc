@@ -21,8 +21,9 @@ class TokenMemoTest : public ::testing::Test {
     return file;
   }
   TokenMemo::Ids encode(TokenMemo& memo, const std::string& text,
-                        const std::vector<ByteRange>& markup = {}) const {
-    return *memo.encode(tokenizer_, text, markup);
+                        const std::vector<ByteRange>& markup = {},
+                        const std::string& salt = {}) const {
+    return *memo.encode(tokenizer_, salt, text, markup);
   }
   Tokenizer tokenizer_ = must_load(file());
 };
@@ -43,8 +44,16 @@ TEST_F(TokenMemoTest, MarkupAndTokenizerBelongToTheKey) {
   EXPECT_EQ(encode(memo, "<s>", {{0, 3}})->size(), 1U);
   EXPECT_EQ(encode(memo, "<s>", {{0, 1}, {1, 3}})->size(), 3U);
   const Tokenizer other = must_load(byte_tokenizer());
-  EXPECT_EQ((*memo.encode(other, "<s>", std::vector<ByteRange>{{0, 3}}))->size(), 3U);
+  EXPECT_EQ((*memo.encode(other, "", "<s>", std::vector<ByteRange>{{0, 3}}))->size(), 3U);
   EXPECT_EQ(memo.stats().hits, 0);
+}
+
+TEST_F(TokenMemoTest, NoSaltFindsWhatAnotherOneSent) {
+  TokenMemo memo(1 << 20);
+  const TokenMemo::Ids red = encode(memo, "some text", {}, "red");
+  EXPECT_EQ(*encode(memo, "some text", {}, "blue"), *red);
+  EXPECT_EQ(memo.stats().hits, 0);
+  EXPECT_EQ(encode(memo, "some text", {}, "red"), red);
 }
 
 TEST_F(TokenMemoTest, StaysWithinItsBytesAndForgetsTheLeastRecentlyUsed) {
@@ -76,7 +85,7 @@ TEST_F(TokenMemoTest, WhatIsTooLargeIsGivenButNotKept) {
 TEST_F(TokenMemoTest, ErrorsPassThroughAndAreNotKept) {
   TokenMemo memo(1 << 20);
   for (int i = 0; i < 2; ++i) {
-    const auto ids = memo.encode(tokenizer_, "\xFF", {});
+    const auto ids = memo.encode(tokenizer_, "", "\xFF", {});
     ASSERT_FALSE(ids.ok());
     EXPECT_EQ(ids.status().code(), StatusCode::kInvalidArgument);
   }

@@ -23,7 +23,6 @@ using nlohmann::json;
 using server::TestClient;
 using server::TestServer;
 
-constexpr int kRounds = 10;
 constexpr int kAnswerTokens = 24;
 
 struct Memory {
@@ -80,14 +79,15 @@ INSTANTIATE_TEST_SUITE_P(Long, Soak, testing::Values(kLong),
 
 TEST_P(Soak, ACrowdGetsTheAnswersOfOneAfterTheOtherInSteadyMemory) {
   const int requests = GetParam().requests;
+  const int rounds = GetParam().rounds;
   const Examination& asked = examination();
   TestServer server(config_with_blocks(1000));
-  Progress progress("requests", requests * kRounds);
+  Progress progress("requests", requests * rounds);
   std::vector<Memory> memory;
   int64_t peak = 0;
   int near_ties = 0;
   double seconds = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     CrowdPlan crowd = plan(requests);
     crowd.seed += static_cast<uint32_t>(round);
     const CrowdResult result =
@@ -106,11 +106,11 @@ TEST_P(Soak, ACrowdGetsTheAnswersOfOneAfterTheOtherInSteadyMemory) {
     EXPECT_LT(least(memory, 7, &Memory::live_mib), least(memory, 1, &Memory::live_mib) + 1);
     EXPECT_LT(memory.back().resident_mib, memory[1].resident_mib * 1.1);
   }
-  RecordProperty("requests", requests * kRounds);
+  RecordProperty("requests", requests * rounds);
   RecordProperty("clients_at_once", GetParam().clients);
   RecordProperty("near_ties", near_ties);
   RecordProperty("peak_running", std::to_string(peak));
-  RecordProperty("requests_per_second", text(requests * kRounds / seconds));
+  RecordProperty("requests_per_second", text(requests * rounds / seconds));
   for (size_t round = 0; round < memory.size(); ++round) {
     RecordProperty("memory_after_round_" + std::to_string(round + 1),
                    text(memory[round].live_mib) + " MiB live, " + text(memory[round].resident_mib) +
