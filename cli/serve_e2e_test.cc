@@ -52,6 +52,17 @@ TEST(Serve, TellsItsAddressAndEndsOnTerm) {
   EXPECT_EQ(result.out.find(":0\n"), std::string::npos);
 }
 
+TEST(Serve, RefusesWrongOptions) {
+  const auto expect_refused = [](const std::vector<std::string>& options, const std::string& why) {
+    const ProgramResult result = run_program(serve(0, options));
+    EXPECT_EQ(result.exit_code, 2) << options.at(1);
+    EXPECT_EQ(result.out, "") << options.at(1);
+    EXPECT_THAT(result.last_error_line(), HasSubstr(why));
+  };
+  expect_refused({"--host", ""}, "use 127.0.0.1");
+  expect_refused({"--host", "*"}, "use 127.0.0.1");
+}
+
 TEST(Serve, EndsStreamsProperlyOnTerm) {
   const uint16_t port = free_port();
   std::vector<std::string> finished;

@@ -1,5 +1,6 @@
 #include "api_handler.h"
 
+#include <boost/beast/core/string.hpp>
 #include <utility>
 
 #include "answer_job.h"
@@ -8,6 +9,34 @@
 #include "text_api.h"
 
 namespace anyslot::server {
+
+namespace {
+
+ApiError foreign_host(const std::string& host) {
+  return {421,
+          "the request is for \"" + loggable(host) +
+              "\", which is not this server: without keys, on a loopback address, it is localhost, "
+              "127.0.0.1, [::1] or what --host says; use one of these, also in a proxy's Host "
+              "header, or give the server an --api-key-file",
+          "", "foreign_host"};
+}
+
+/// A browser sends what is declared as JSON to another site only when that site allows it, unlike
+/// plain text and forms.
+std::optional<ApiError> check_content_type(const RequestHead& head) {
+  if (!head.has_body || head.method != "POST") return std::nullopt;
+  std::string type = head.content_type.substr(0, head.content_type.find(';'));
+  while (type.ends_with(' ') || type.ends_with('\t')) type.pop_back();
+  if (boost::beast::iequals(type, "application/json")) return std::nullopt;
+  return ApiError{415,
+                  (type.empty() ? "the body has no Content-Type"
+                                : "the Content-Type is \"" + loggable(type) + "\"") +
+                      "; send \"Content-Type: application/json\" (with curl: -H 'Content-Type: "
+                      "application/json')",
+                  "", "unsupported_media_type"};
+}
+
+}  // namespace
 
 ApiHandler::ApiHandler(ServingContext& context, ApiKeys keys, Logger log)
     : context_(context), keys_(std::move(keys)), log_(std::move(log)) {
@@ -23,6 +52,7 @@ ApiHandler::ApiHandler(ServingContext& context, ApiKeys keys, Logger log)
 }
 
 ApiExpected<ApiHandler::Admitted> ApiHandler::admit(const RequestHead& head) const {
+  if (!head.host.empty() && !hosts_.has(head.host)) return foreign_host(head.host);
   auto match = router_.find(head.method, head.target);
   if (match && match->route->open) return Admitted{*std::move(match), ""};
   auto tenant = keys_.tenant(head.authorization);
@@ -35,6 +65,7 @@ ApiExpected<ApiHandler::Admitted> ApiHandler::admit(const RequestHead& head) con
                     {{"WWW-Authenticate", "Bearer"}}};
   }
   if (!match) return match.error();
+  if (auto error = check_content_type(head)) return *std::move(error);
   if (draining_) return ApiError{503, "the server is shutting down", "", "shutting_down"};
   return Admitted{*std::move(match), *std::move(tenant)};
 }

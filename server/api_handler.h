@@ -2,10 +2,12 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "api_keys.h"
 #include "http_exchange.h"
 #include "log.h"
+#include "own_hosts.h"
 #include "router.h"
 #include "serving_context.h"
 
@@ -15,6 +17,9 @@ namespace anyslot::server {
 class ApiHandler : public RequestHandler {
  public:
   ApiHandler(ServingContext& context, ApiKeys keys, Logger log);
+
+  /// For a server without keys that only this machine reaches: requests must be meant for it.
+  void restrict_hosts(OwnHosts hosts) { hosts_ = std::move(hosts); }
 
   /// From now on only /health, /ready and /metrics are answered.
   void drain() { draining_ = true; }
@@ -32,6 +37,7 @@ class ApiHandler : public RequestHandler {
 
   ServingContext& context_;
   ApiKeys keys_;
+  OwnHosts hosts_;
   Logger log_;
   Router router_;
   bool draining_ = false;

@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <fstream>
 #include <utility>
 
@@ -11,6 +12,8 @@ namespace anyslot::server {
 namespace {
 
 constexpr std::string_view kScheme = "Bearer ";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::string_view kBlanks = " \t\r\v\f";
 
 std::string hexadecimal(const std::array<unsigned char, 32>& bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -31,6 +34,13 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return true;
 }
 
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+bool is_blank_or_control(unsigned char c) { return c <= ' ' || c == 0x7f; }
+
 }  // namespace
 
 ApiKeys::Digest ApiKeys::digest_of(std::string_view domain, std::string_view key) {
@@ -44,10 +54,18 @@ Expected<ApiKeys> ApiKeys::load(const std::string& path) {
   std::ifstream file(path);
   if (!file) return not_found(path + ": the file of API keys cannot be read");
   ApiKeys keys;
+  int number = 0;
   for (std::string line; std::getline(file, line);) {
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-    if (line.empty() || line.front() == '#') continue;
-    keys.keys_.push_back({digest_of("key", line), hexadecimal(digest_of("tenant", line))});
+    std::string_view key = line;
+    if (++number == 1 && key.starts_with(kByteOrderMark)) key.remove_prefix(kByteOrderMark.size());
+    key = trimmed(key);
+    if (key.empty() || key.front() == '#') continue;
+    if (std::ranges::any_of(key, is_blank_or_control)) {
+      return invalid_argument(path + ":" + std::to_string(number) +
+                              ": the API key holds blanks or control characters; write one key per "
+                              "line, and comments on lines of their own that begin with #");
+    }
+    keys.keys_.push_back({digest_of("key", key), hexadecimal(digest_of("tenant", key))});
   }
   if (file.bad()) return not_found(path + ": the file of API keys cannot be read");
   if (keys.keys_.empty()) {
@@ -59,7 +77,7 @@ Expected<ApiKeys> ApiKeys::load(const std::string& path) {
 std::optional<std::string> ApiKeys::tenant(std::string_view authorization) const {
   if (keys_.empty()) return std::string();
   if (!equal_ignoring_case(authorization.substr(0, kScheme.size()), kScheme)) return std::nullopt;
-  const Digest given = digest_of("key", authorization.substr(kScheme.size()));
+  const Digest given = digest_of("key", trimmed(authorization.substr(kScheme.size())));
   const Key* found = nullptr;
   for (const Key& key : keys_) {  // all of them, so that time tells nothing
     if (CRYPTO_memcmp(key.digest.data(), given.data(), given.size()) == 0) found = &key;

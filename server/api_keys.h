@@ -15,9 +15,14 @@ class ApiKeys {
  public:
   /// No keys: everybody may ask, as one tenant.
   ApiKeys() = default;
-  /// One key per line; empty lines and those that begin with # are passed over. Fails with
-  /// kNotFound for a file that cannot be read, with kInvalidArgument for one without keys.
+  /// One key per line, without the blanks around it; empty lines and those that begin with # are
+  /// passed over. Fails with kNotFound for a file that cannot be read, with kInvalidArgument for
+  /// one without keys and for a key that no header can carry, as it holds blanks or control
+  /// characters.
   static Expected<ApiKeys> load(const std::string& path);
+
+  /// Whether a client needs a key.
+  bool required() const { return !keys_.empty(); }
 
   /// The tenant that an Authorization header ("Bearer KEY") proves, in a time that does not depend
   /// on how much of a key is right; none when it proves none.

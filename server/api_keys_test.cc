@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "support/temporary_folder.h"
 
 namespace anyslot::server {
@@ -28,6 +31,35 @@ TEST(ApiKeys, KnowsItsKeysAndNoOthers) {
   for (const char* wrong : {"", "Bearer", "Bearer ", "Bearer alph", "Bearer alphaa", "alpha",
                             "Basic alpha", "Bearer # ours"}) {
     EXPECT_FALSE(keys->tenant(wrong)) << wrong;
+  }
+}
+
+TEST(ApiKeys, PassesOverWhatEditorsLeave) {
+  const TemporaryFolder folder;
+  const auto keys = ApiKeys::load(folder.write("keys",
+                                               "\xef\xbb\xbf"
+                                               "alpha\r\n \t \r\n\tbeta \t\r\n  # ours\n"));
+  ASSERT_TRUE(keys.ok()) << keys.status().message();
+  EXPECT_TRUE(keys->tenant("Bearer alpha"));
+  EXPECT_TRUE(keys->tenant("Bearer beta"));
+  for (const char* wrong : {"Bearer ", "Bearer \t", "Bearer # ours", "Bearer ours"}) {
+    EXPECT_FALSE(keys->tenant(wrong)) << wrong;
+  }
+  EXPECT_EQ(ApiKeys::load(folder.write("blank", "\xef\xbb\xbf \n\t\n")).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(ApiKeys, RefusesKeysThatNoHeaderCarries) {
+  const TemporaryFolder folder;
+  for (const std::string& key :
+       std::vector<std::string>{"two words", "tab\tbed", std::string("nu\0l", 4),
+                                "es\x1b"
+                                "c"}) {
+    const std::string path = folder.write("keys", "alpha\n\n" + key + "\n");
+    const Status status = ApiKeys::load(path).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << key;
+    EXPECT_THAT(status.message(), HasSubstr(path + ":3:")) << key;
+    EXPECT_THAT(status.message(), ::testing::Not(HasSubstr(key))) << "keys are secret";
   }
 }
 

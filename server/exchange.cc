@@ -4,9 +4,11 @@
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <charconv>
+#include <exception>
 #include <sstream>
 #include <utility>
 
+#include "errors.h"
 #include "net.h"
 
 namespace anyslot::server {
@@ -28,6 +30,15 @@ Exchange::Exchange(Wire& wire, RequestHandler& handler, const Limits& limits, Se
       head_(std::move(setup.head)),
       http11_(setup.http11),
       keep_alive_(setup.keep_alive) {}
+
+template <typename Work>
+void Exchange::guard(Work work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    if (wire_ != nullptr) wire_->drop(error.what());
+  }
+}
 
 std::string Exchange::header(int status, const HttpReply& reply, bool events) const {
   http::response<http::empty_body> response;
@@ -52,31 +63,43 @@ void Exchange::reply(HttpReply reply) {
   if (wire_ == nullptr || begun_) return;
   begun_ = true;
   ended_ = true;
-  handler_.answered(head_, reply.status);
-  unsent_ = header(reply.status, reply, false);
-  if (head_.method != "HEAD") unsent_ += reply.body;
-  flush();
+  guard([&] {
+    handler_.answered(head_, reply.status);
+    unsent_ = header(reply.status, reply, false);
+    if (head_.method != "HEAD") unsent_ += reply.body;
+    flush();
+  });
 }
 
 void Exchange::begin_events() {
   if (wire_ == nullptr || begun_) return;
   begun_ = true;
-  handler_.answered(head_, 200);
-  if (!http11_) keep_alive_ = false;  // the end of the connection is that of the events
-  HttpReply events;
-  events.content_type = "text/event-stream; charset=utf-8";
-  append(header(200, events, true));
+  guard([this] {
+    handler_.answered(head_, 200);
+    if (!http11_) keep_alive_ = false;  // the end of the connection is that of the events
+    HttpReply events;
+    events.content_type = "text/event-stream; charset=utf-8";
+    append(header(200, events, true));
+  });
 }
 
 void Exchange::send_event(std::string_view data) {
-  append_chunk(std::string("data: ").append(data).append("\n\n"));
+  guard([&] { append_chunk(std::string("data: ").append(data).append("\n\n")); });
 }
 
 void Exchange::end_events() {
   if (wire_ == nullptr || ended_) return;
-  if (http11_) append("0\r\n\r\n");
-  ended_ = true;
-  flush();
+  guard([this] {
+    if (http11_) append("0\r\n\r\n");
+    ended_ = true;
+    flush();
+  });
+}
+
+void Exchange::abandon() {
+  if (wire_ == nullptr || ended_) return;
+  if (begun_) return wire_->drop("its answer broke off");
+  reply(error_reply({503, "the server could not go on with the request", "", "given_up"}));
 }
 
 void Exchange::append_chunk(std::string_view bytes) {

@@ -23,7 +23,7 @@ class Wire {
 };
 
 /// One request's answer, as bytes: a reply, or server-sent events in chunks whose total is bounded
-/// while the client does not read. I/O thread only.
+/// while the client does not read. What fails in it ends the connection. I/O thread only.
 class Exchange : public ResponseSink, public std::enable_shared_from_this<Exchange> {
  public:
   struct Setup {
@@ -42,10 +42,15 @@ class Exchange : public ResponseSink, public std::enable_shared_from_this<Exchan
 
   /// No further request on this connection.
   void close_after() { keep_alive_ = false; }
+  /// Nobody answers any more: replies 503, or ends the connection where an answer has begun.
+  void abandon();
+  bool begun() const { return begun_; }
   /// The connection has gone: whoever answers is told.
   void detach();
 
  private:
+  template <typename Work>
+  void guard(Work work);
   std::string header(int status, const HttpReply& reply, bool events) const;
   void append(std::string_view bytes);
   void append_chunk(std::string_view bytes);

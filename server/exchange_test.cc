@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 namespace anyslot::server {
 namespace {
 
@@ -12,6 +14,7 @@ using ::testing::StartsWith;
 class FakeWire : public Wire {
  public:
   void write(std::string bytes, std::function<void()> done) override {
+    if (broken) throw std::runtime_error("no memory");
     sent += bytes;
     done_ = std::move(done);
   }
@@ -24,6 +27,7 @@ class FakeWire : public Wire {
   void take() { std::exchange(done_, {})(); }
   bool busy() const { return static_cast<bool>(done_); }
 
+  bool broken = false;
   std::string sent;
   std::string dropped;
   std::optional<bool> kept;
@@ -122,6 +126,28 @@ TEST_F(ExchangeTest, DropsAClientThatDoesNotRead) {
   exchange->send_event("more");
   exchange->end_events();
   EXPECT_EQ(wire_.sent, sent);
+}
+
+TEST_F(ExchangeTest, AnswersForThoseWhoGiveUp) {
+  const auto fresh = make({head(), true, true});
+  fresh->abandon();
+  EXPECT_THAT(wire_.sent, StartsWith("HTTP/1.1 503"));
+  wire_.take();
+  EXPECT_EQ(wire_.kept, true);
+  fresh->abandon();
+  EXPECT_EQ(wire_.dropped, "") << "it was answered";
+
+  const auto begun = make({head(), true, true});
+  begun->begin_events();
+  begun->abandon();
+  EXPECT_NE(wire_.dropped, "");
+}
+
+TEST_F(ExchangeTest, EndsAConnectionThatCannotBeWritten) {
+  const auto exchange = make({head(), true, true});
+  wire_.broken = true;
+  EXPECT_NO_THROW(exchange->begin_events());
+  EXPECT_EQ(wire_.dropped, "no memory");
 }
 
 TEST_F(ExchangeTest, TellsThatTheClientIsGoneOnce) {

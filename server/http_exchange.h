@@ -16,7 +16,10 @@ using Clock = std::chrono::steady_clock;
 struct RequestHead {
   std::string method;  // "GET"
   std::string target;  // path and query as they came
-  std::string authorization;
+  std::string authorization = {};
+  std::string content_type = {};
+  std::string host = {};  // empty: an HTTP/1.0 client did not say
+  bool has_body = false;
 };
 
 struct HttpRequest {
@@ -33,7 +36,8 @@ struct HttpReply {
 };
 
 /// Where the answer to one request goes: one reply, or a stream of server-sent events. For use on
-/// the I/O thread only; calls for a client that is gone do nothing.
+/// the I/O thread only, but it may be let go anywhere; calls for a client that is gone do nothing.
+/// A sink that is let go before its answer has ended answers 503, or ends the connection.
 class ResponseSink {
  public:
   virtual ~ResponseSink() = default;

@@ -2,6 +2,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,12 +22,16 @@ namespace anyslot::server {
 class HttpServer {
  public:
   /// `handler` and `limits` must outlive this.
-  HttpServer(asio::io_context& io, RequestHandler& handler, const Limits& limits, Logger log);
+  HttpServer(std::shared_ptr<asio::io_context> io, RequestHandler& handler, const Limits& limits,
+             Logger log);
 
   /// Port 0 picks a free one. Fails with kInvalidArgument for a host that is none of this machine,
-  /// with kFailedPrecondition when the port is taken.
+  /// or means all of its addresses without saying 0.0.0.0 or ::, with kFailedPrecondition when the
+  /// port is taken.
   Status listen(const std::string& host, uint16_t port);
   uint16_t port() const { return port_; }
+  /// Whether only this machine reaches it.
+  bool on_loopback() const { return on_loopback_; }
 
   /// Takes no more connections; those without a request are closed now, the others after it.
   /// `done` is called once all are closed.
@@ -36,16 +41,19 @@ class HttpServer {
 
  private:
   void accept();
+  void accept_later(const std::string& why);
   void add(Tcp::socket socket);
   void remove(Session* session);
 
-  asio::io_context& io_;
+  std::shared_ptr<asio::io_context> io_;
   RequestHandler& handler_;
   const Limits& limits_;
   Logger log_;
   Tcp::acceptor acceptor_;
   asio::steady_timer retry_;
+  Clock::time_point next_warning_;  // of what hinders accepting, which may last
   uint16_t port_ = 0;
+  bool on_loopback_ = false;
   bool accepting_ = false;  // an accept is under way
   std::unordered_map<Session*, std::shared_ptr<Session>> sessions_;
   std::function<void()> done_;

@@ -17,11 +17,14 @@ Expected<Logger> make_logger(const std::string& level) {
   return logger;
 }
 
-std::string loggable(std::string text) {
-  constexpr size_t kMaxBytes = 200;
-  if (text.size() > kMaxBytes) text = text.substr(0, kMaxBytes) + "...";
+std::string loggable(std::string text, size_t max_bytes) {
+  if (text.size() > max_bytes) text = text.substr(0, max_bytes) + "...";
+  unsigned char before = 0;
   for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    const auto byte = static_cast<unsigned char>(c);
+    const bool second_of_c1 = before == 0xc2 && byte >= 0x80 && byte < 0xa0;  // U+0080 to U+009F
+    if (byte < 0x20 || byte == 0x7f || second_of_c1) c = '?';
+    before = byte;
   }
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include <spdlog/logger.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -14,7 +15,7 @@ using Logger = std::shared_ptr<spdlog::logger>;
 /// Writes to standard error. `level`: trace, debug, info, warning, error or off.
 Expected<Logger> make_logger(const std::string& level);
 
-/// A text of a client in one line of a log: at most 200 bytes, control characters as '?'.
-std::string loggable(std::string text);
+/// A text of a client in one line of a log: at most `max_bytes`, control characters as '?'.
+std::string loggable(std::string text, size_t max_bytes = 200);
 
 }  // namespace anyslot::server

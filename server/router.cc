@@ -77,11 +77,13 @@ ApiExpected<RouteMatch> Router::find(const std::string& method, std::string_view
   for (const Route& route : routes_) {
     auto key = match_path(route.path, path);
     if (!key) continue;
-    if (route.method != method) {
+    if (route.method != method && !(route.method == "GET" && method == "HEAD")) {
       allowed += (allowed.empty() ? "" : ", ") + route.method;
+      if (route.method == "GET") allowed += ", HEAD";
       continue;
     }
     RouteMatch match{&route, *std::move(key), {}};
+    if (route.open) return match;
     if (auto error = parse_query(query, route, match.query)) return *std::move(error);
     return match;
   }

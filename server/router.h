@@ -24,7 +24,7 @@ struct Call {
 struct Route {
   std::string method;
   std::string path;                     // "/v1/documents/{key}/pin"
-  bool open = false;                    // needs no API key
+  bool open = false;                    // needs no API key, and takes any parameters
   std::vector<std::string> query = {};  // the parameters that it knows
   std::function<void(Call)> handler;
 };
@@ -40,8 +40,9 @@ class Router {
  public:
   void add(Route route) { routes_.push_back(std::move(route)); }
 
-  /// Fails with 404 for an unknown path, 405 for a method that the path does not take, 400 for an
-  /// unknown or broken parameter. The match is valid as long as no route is added.
+  /// A route for GET is one for HEAD. Fails with 404 for an unknown path, 405 for a method that the
+  /// path does not take, 400 for an unknown or broken parameter. The match is valid as long as no
+  /// route is added.
   ApiExpected<RouteMatch> find(const std::string& method, std::string_view target) const;
 
  private:

@@ -30,6 +30,20 @@ TEST(Router, ReadsParameters) {
   EXPECT_EQ(match->query.at("cache_salt"), "a b&c");
 }
 
+TEST(Router, AnswersHeadWhereItAnswersGet) {
+  const Router router = documents_router();
+  const auto match = router.find("HEAD", "/v1/documents?cache_salt=a");
+  ASSERT_TRUE(match.ok());
+  EXPECT_EQ(match->route->method, "GET");
+  EXPECT_EQ(router.find("HEAD", "/v1/documents/a/pin").error().status, 405);
+}
+
+TEST(Router, PassesOverParametersOfOpenRoutes) {
+  Router router;
+  router.add({"GET", "/health", true, {}, {}});
+  EXPECT_TRUE(router.find("GET", "/health?probe=1&%zz").ok());
+}
+
 TEST(Router, RefusesWhatItDoesNotKnow) {
   const Router router = documents_router();
   EXPECT_EQ(router.find("GET", "/v1/document").error().status, 404);
@@ -40,7 +54,7 @@ TEST(Router, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(router.find("GET", "/v1/documents?cache_salt=%").error().status, 400);
   const auto wrong_method = router.find("PUT", "/v1/documents");
   EXPECT_EQ(wrong_method.error().status, 405);
-  EXPECT_EQ(wrong_method.error().headers.at(0).second, "GET, POST");
+  EXPECT_EQ(wrong_method.error().headers.at(0).second, "GET, HEAD, POST");
 }
 
 }  // namespace

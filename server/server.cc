@@ -6,11 +6,14 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <exception>
 #include <utility>
 
 #include "api_handler.h"
 #include "api_keys.h"
+#include "guarded_task.h"
 #include "http_server.h"
+#include "json_body.h"
 #include "log.h"
 #include "serving_context.h"
 
@@ -28,8 +31,24 @@ int64_t unix_seconds() {
       .count();
 }
 
-Executor executor_of(const std::shared_ptr<asio::io_context>& io) {
-  return [io](Task task) { asio::post(*io, std::move(task)); };
+Executor executor_of(const std::shared_ptr<asio::io_context>& io, const Logger& log) {
+  return [io, log](Task task) { asio::post(*io, guarded(std::move(task), log)); };
+}
+
+std::string model_name_of(const Engine& engine, const ServerOptions& options) {
+  return options.served_model_name.empty() ? engine.model().name : options.served_model_name;
+}
+
+bool is_utf8(const std::string& text) {
+  // Serializing replaces what is none.
+  return nlohmann::json::parse(to_text(text)) == text;
+}
+
+/// The name stands in answers, in logs and on the terminal, and clients must be able to give it.
+Status check_model_name(const std::string& name) {
+  if (loggable(name, name.size()) == name && is_utf8(name)) return {};
+  return invalid_argument("--served-model-name \"" + loggable(name) +
+                          "\" holds control characters or is no UTF-8; use plain text on one line");
 }
 
 }  // namespace
@@ -42,27 +61,43 @@ class Server::Parts {
         work_(asio::make_work_guard(*io_)),
         log_(std::move(logger)),
         grace_(options.grace),
-        context_{
-            engine,
-            {options.served_model_name.empty() ? engine.model().name : options.served_model_name,
-             options.limits.max_documents, options.default_chat_tokens},
-            options.limits,
-            executor_of(io_),
-            [this](Task task) { asio::post(workers_, std::move(task)); },
-            ActiveRequests(options.max_requests),
-            Metrics(engine),
-            unix_seconds()},
+        context_{engine,
+                 {model_name_of(engine, options), options.limits.max_documents,
+                  options.default_chat_tokens},
+                 options.limits,
+                 executor_of(io_, log_),
+                 [this](Task task) { asio::post(workers_, guarded(std::move(task), log_)); },
+                 ActiveRequests(options.max_requests),
+                 Metrics(engine),
+                 unix_seconds()},
+        keys_required_(keys.required()),
         handler_(context_, std::move(keys), log_),
-        http_(*io_, handler_, context_.limits, log_),
+        http_(io_, handler_, context_.limits, log_),
         timer_(*io_),
         workers_(kWorkers) {}
 
   ~Parts() { workers_.join(); }
 
-  HttpServer& http() { return http_; }
+  Status listen(const std::string& host, uint16_t port) {
+    Status status = http_.listen(host, port);
+    if (status.ok() && http_.on_loopback() && !keys_required_) {
+      handler_.restrict_hosts(OwnHosts(host));
+    }
+    return status;
+  }
+  uint16_t port() const { return http_.port(); }
   const std::string& model_name() const { return context_.rules.model; }
 
-  void run() { io_->run(); }
+  /// Connections and tasks catch what is thrown for them; what is left concerns none.
+  void run() {
+    while (!io_->stopped()) {
+      try {
+        io_->run();
+      } catch (const std::exception& error) {
+        log_->error("the I/O thread goes on after: {}", error.what());
+      }
+    }
+  }
 
   void stop() {
     asio::post(*io_, [this] { begin_shutdown(); });
@@ -102,6 +137,7 @@ class Server::Parts {
   Logger log_;
   std::chrono::milliseconds grace_;
   ServingContext context_;
+  bool keys_required_;
   ApiHandler handler_;
   HttpServer http_;
   asio::steady_timer timer_;
@@ -112,6 +148,9 @@ class Server::Parts {
 Expected<std::unique_ptr<Server>> Server::create(Engine& engine, const ServerOptions& options) {
   auto logger = make_logger(options.log_level);
   if (!logger.ok()) return logger.status();
+  if (Status status = check_model_name(model_name_of(engine, options)); !status.ok()) {
+    return status;
+  }
   ApiKeys keys;
   if (!options.api_key_file.empty()) {
     auto loaded = ApiKeys::load(options.api_key_file);
@@ -119,16 +158,14 @@ Expected<std::unique_ptr<Server>> Server::create(Engine& engine, const ServerOpt
     keys = *std::move(loaded);
   }
   auto parts = std::make_unique<Parts>(engine, options, std::move(keys), *std::move(logger));
-  if (Status status = parts->http().listen(options.host, options.port); !status.ok()) {
-    return status;
-  }
+  if (Status status = parts->listen(options.host, options.port); !status.ok()) return status;
   return std::unique_ptr<Server>(new Server(std::move(parts)));
 }
 
 Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Server::~Server() = default;
 
-uint16_t Server::port() const { return parts_->http().port(); }
+uint16_t Server::port() const { return parts_->port(); }
 const std::string& Server::model_name() const { return parts_->model_name(); }
 void Server::run() { parts_->run(); }
 void Server::stop() { parts_->stop(); }

@@ -22,6 +22,10 @@ json long_answer(const TestServer& server, int max_tokens) {
           {"temperature", 0},        {"ignore_eos", true},    {"stream", true}};
 }
 
+const std::string kChunked =
+    "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    "Transfer-Encoding: chunked\r\n\r\n";
+
 class LimitsTest : public ::testing::Test {
  protected:
   static ServerOptions small_limits() {
@@ -85,7 +89,9 @@ TEST_F(LimitsTest, RefusesBodiesThatAreNoRequests) {
 
 TEST_F(LimitsTest, RefusesALargeBodyBeforeReadingIt) {
   TestClient client = server->connect();
-  client.send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10001\r\n\r\n");
+  client.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: 10001\r\n\r\n");
   const ClientReply reply = client.read_reply();
   EXPECT_EQ(reply.status, 413);
   EXPECT_EQ(reply.headers.at("connection"), "close");
@@ -93,7 +99,9 @@ TEST_F(LimitsTest, RefusesALargeBodyBeforeReadingIt) {
 
 TEST_F(LimitsTest, RefusesALargeChunkedBody) {
   TestClient client = server->connect();
-  client.send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  client.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
   client.send("4000\r\n" + std::string(0x4000, ' ') + "\r\n");
   EXPECT_EQ(client.read_reply().status, 413);
 }
@@ -101,16 +109,91 @@ TEST_F(LimitsTest, RefusesALargeChunkedBody) {
 TEST_F(LimitsTest, TakesAChunkedBody) {
   TestClient client = server->connect();
   client.send(
-      "POST /tokenize HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
       "9\r\n{\"prompt\"\r\n8\r\n: \"abc\"}\r\n0\r\n\r\n");
   EXPECT_EQ(client.read_reply().status, 200);
+}
+
+TEST_F(LimitsTest, RefusesALargeTrailer) {
+  TestClient client = server->connect();
+  client.send(kChunked + "0\r\nX: " + std::string(65'536, 'a') + "\r\n\r\n");
+  const ClientReply reply = client.read_reply();
+  EXPECT_EQ(reply.status, 431);
+  EXPECT_EQ(reply.headers.at("connection"), "close");
+}
+
+TEST_F(LimitsTest, RefusesALargeChunkExtension) {
+  TestClient client = server->connect();
+  client.send(kChunked + "1;x=" + std::string(20'000, 'a'));
+  EXPECT_EQ(client.read_reply().status, 431);
+}
+
+TEST_F(LimitsTest, CountsTheFramingOfChunks) {
+  TestClient client = server->connect();
+  std::string chunks;
+  for (int i = 0; i < 20; ++i) chunks += "1;x=" + std::string(1000, 'a') + "\r\n \r\n";
+  client.send(kChunked + chunks);
+  const ClientReply reply = client.read_reply();
+  EXPECT_EQ(reply.status, 413);
+  EXPECT_THAT(reply.error_message(), HasSubstr("--max-body"));
+}
+
+TEST_F(LimitsTest, RefusesATransferEncodingThatItDoesNotKnow) {
+  for (const std::string encoding : {"gzip, chunked", "xchunked", "identity"}) {
+    TestClient client = server->connect();
+    client.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: " + encoding +
+                "\r\n\r\n0\r\n\r\n");
+    EXPECT_EQ(client.read_reply().status, 501) << encoding;
+    EXPECT_EQ(client.read_to_end(), "") << encoding;
+  }
+}
+
+TEST_F(LimitsTest, TakesAnyFormOfARequestThatHttpAllows) {
+  TestClient client = server->connect();
+  client.send("\r\n\r\nGET http://localhost/health?probe=1 HTTP/1.1\r\nHost: x\r\n\r\n\r\n");
+  EXPECT_EQ(client.read_reply().status, 200);
+  client.send("HEAD /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health HTTP/1.0\r\n\r\n");
+  const std::string replies = client.read_to_end();
+  EXPECT_THAT(replies, ::testing::StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(replies, HasSubstr("\r\n\r\nHTTP/1.0 200")) << "HEAD has no body";
+}
+
+TEST_F(LimitsTest, WantsBodiesDeclaredAsJson) {
+  const std::string body = R"({"prompt": "abc"})";
+  for (const char* type :
+       {"text/plain", "application/x-www-form-urlencoded", "application/jsonx"}) {
+    const ClientReply reply =
+        server->connect().request("POST", "/tokenize", body, {{"Content-Type", type}});
+    EXPECT_EQ(reply.status, 415) << type;
+    EXPECT_THAT(reply.error_message(), HasSubstr("Content-Type: application/json"));
+  }
+  TestClient client = server->connect();
+  client.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 17\r\n\r\n" + body);
+  EXPECT_EQ(client.read_reply().status, 415) << "undeclared";
+  EXPECT_EQ(server->connect()
+                .request("POST", "/tokenize", body,
+                         {{"Content-Type", "Application/JSON ; charset=utf-8"}})
+                .status,
+            200);
+}
+
+TEST_F(LimitsTest, KnowsItsOwnHostsOnly) {
+  TestClient client = server->connect();
+  client.send("GET /v1/models HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  const ClientReply reply = client.read_reply();
+  EXPECT_EQ(reply.status, 421);
+  EXPECT_EQ(reply.error_code(), "foreign_host");
+  client.send("GET http://evil.example/v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(client.read_reply().status, 421);
 }
 
 TEST_F(LimitsTest, SaysContinueToThoseWhoAsk) {
   TestClient client = server->connect();
   client.send(
-      "POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: 17\r\nExpect: "
-      "100-continue\r\n\r\n");
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: 17\r\nExpect: "
+      "100-Continue\r\n\r\n");
   EXPECT_EQ(client.read_reply().status, 100);
   client.send("{\"prompt\": \"abc\"}");
   EXPECT_EQ(client.read_reply().status, 200);
@@ -118,8 +201,8 @@ TEST_F(LimitsTest, SaysContinueToThoseWhoAsk) {
 
 TEST_F(LimitsTest, TakesRequestsOneAfterTheOther) {
   TestClient client = server->connect();
-  const std::string request = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
-  client.send(request + request + "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string request = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  client.send(request + request + "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_EQ(client.read_reply().status, 200);
   EXPECT_EQ(client.read_reply().status, 200);
   EXPECT_EQ(client.read_reply().status, 404);
@@ -148,7 +231,9 @@ TEST_F(LimitsTest, DoesNotWaitForeverForARequest) {
   TestClient slow_header = server->connect();
   slow_header.send("GET /health HT");
   TestClient slow_body = server->connect();
-  slow_body.send("POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: 17\r\n\r\n{");
+  slow_body.send(
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: 17\r\n\r\n{");
   TestClient idle = server->connect();
   EXPECT_EQ(slow_header.read_reply().status, 408);
   EXPECT_EQ(slow_body.read_reply().status, 408);
@@ -178,6 +263,34 @@ TEST_F(LimitsTest, LeavingWhileTheAnswerIsMadeCancelsIt) {
   }
   server->expect_idle();
   EXPECT_LT(server->metric("anyslot_generated_tokens_total"), tokens + 2900);
+}
+
+TEST_F(LimitsTest, LeavingAfterAFurtherRequestCancels) {
+  const double tokens = server->metric("anyslot_generated_tokens_total");
+  for (const std::string more : {"\r\n", "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"}) {
+    json body = long_answer(*server, 3000);
+    body["stream"] = false;
+    {
+      TestClient client = server->connect();
+      client.send_request("POST", "/v1/completions", body.dump(), {});
+      client.send(more);
+      while (server->engine().stats().running_requests == 0) std::this_thread::yield();
+    }
+    server->expect_idle();
+  }
+  EXPECT_LT(server->metric("anyslot_generated_tokens_total"), tokens + 2900);
+}
+
+TEST(ServerOptionsTest, RefusesNamesThatAreNoText) {
+  auto engine = Engine::open(bundled_config());
+  ASSERT_TRUE(engine.ok());
+  for (const char* name : {"a\nb", "a\x1b[1m", "a\x7f", "a\xc2\x9b", "a\xff"}) {
+    ServerOptions options;
+    options.port = 0;
+    options.served_model_name = name;
+    const auto server = Server::create(*engine, options);
+    EXPECT_EQ(server.status().code(), StatusCode::kInvalidArgument) << name;
+  }
 }
 
 TEST(ServerQueue, RefusesMoreThanItsQueueHolds) {
@@ -294,7 +407,9 @@ TEST(ServerShutdown, RefusesNewRequestsOnOpenConnections) {
   busy.next_event();
   TestClient late = server.connect();
   ASSERT_EQ(late.get("/health").status, 200);
-  late.send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n");
+  late.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+      "application/json\r\nContent-Length: 2\r\n");
   ASSERT_EQ(server.connect().get("/health").status, 200);  // so that the head has been read
   server.stop();
   late.send("\r\n{}");

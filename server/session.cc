@@ -1,54 +1,106 @@
 #include "session.h"
 
+#include <poll.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/write.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
-#include <boost/beast/http/read.hpp>
+#include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
-#include "errors.h"
+#include "request_head.h"
 
 namespace anyslot::server {
 
 namespace {
 
-constexpr size_t kReadBytes = 16 << 10;
-constexpr size_t kWriteBytes = 64 << 10;
+constexpr size_t kReadAhead = 32 << 10;  // of requests that wait for the current one
 constexpr std::chrono::milliseconds kLingerTimeout{2000};
+constexpr std::chrono::milliseconds kFullWatch{500};
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
+ApiError too_large(const Limits& limits, std::string_view what) {
+  return {413,
+          std::string(what) + " larger than " + std::to_string(limits.max_body_bytes) +
+              " bytes (--max-body); send less",
+          "", "body_too_large"};
+}
+
+ApiError header_too_large(const Limits& limits) {
+  return {431,
+          "the header, or that of a chunk or its trailer, is larger than " +
+              std::to_string(limits.max_header_bytes) + " bytes",
+          "", "header_too_large"};
+}
+
 ApiError read_error(const ErrorCode& error, const Limits& limits) {
-  if (error == http::error::body_limit) {
-    return {413,
-            "the body is larger than " + std::to_string(limits.max_body_bytes) +
-                " bytes (--max-body); send less",
-            "", "body_too_large"};
-  }
-  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    return {431, "the header is larger than " + std::to_string(limits.max_header_bytes) + " bytes",
-            "", "header_too_large"};
-  }
+  if (error == http::error::body_limit) return too_large(limits, "the body is");
+  if (error == http::error::header_limit) return header_too_large(limits);
   return {400, "malformed HTTP request: " + error.message(), "", "malformed_request"};
+}
+
+ApiError failure_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return {503, "memory does not suffice for the request", "", "out_of_memory"};
+  }
+  return internal_error_of(error);
+}
+
+/// Whether the other side has closed, though what it sent before has not been read.
+bool has_left(int socket) {
+  pollfd state{socket, POLLRDHUP, 0};
+  return ::poll(&state, 1, 0) > 0;
 }
 
 }  // namespace
 
-Session::Session(Tcp::socket socket, RequestHandler& handler, const Limits& limits, Logger log,
-                 std::function<void(Session*)> ended)
-    : socket_(std::move(socket)),
+Session::Session(std::shared_ptr<asio::io_context> io, Tcp::socket socket, RequestHandler& handler,
+                 const Limits& limits, Logger log, std::function<void(Session*)> ended)
+    : io_(std::move(io)),
+      socket_(std::move(socket)),
       handler_(handler),
       limits_(limits),
       log_(std::move(log)),
       ended_(std::move(ended)),
-      deadline_(socket_.get_executor()) {}
+      deadline_(*io_),
+      full_watch_(*io_) {}
+
+template <typename Work>
+void Session::guard(Work work) {
+  if (phase_ == Phase::kClosed) return;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    fail(error);
+  }
+}
+
+void Session::fail(const std::exception& error) {
+  try {
+    log_->error("connection failed: {}", error.what());
+    if (phase_ == Phase::kIdle || phase_ == Phase::kHeader || phase_ == Phase::kBody) {
+      return refuse(failure_of(error));
+    }
+    if (phase_ == Phase::kAnswering && exchange_ != nullptr && !exchange_->begun()) {
+      return exchange_->reply(error_reply(failure_of(error)));
+    }
+  } catch (const std::exception&) {  // memory does not even suffice for the answer
+  }
+  close();
+}
 
 void Session::start() {
-  ErrorCode ignored;
-  socket_.set_option(Tcp::no_delay(true), ignored);
-  socket_.set_option(asio::socket_base::send_buffer_size(limits_.send_buffer_bytes), ignored);
-  socket_.non_blocking(true, ignored);
-  await_request();
+  guard([this] {
+    ErrorCode ignored;
+    socket_.set_option(Tcp::no_delay(true), ignored);
+    socket_.set_option(asio::socket_base::send_buffer_size(limits_.send_buffer_bytes), ignored);
+    socket_.non_blocking(true, ignored);
+    await_request();
+  });
 }
 
 void Session::shut_down() {
@@ -62,78 +114,125 @@ void Session::await_request() {
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(limits_.max_header_bytes));
   parser_->body_limit(limits_.max_body_bytes);
-  if (buffer_.size() > 0) return read_header();
+  raw_body_bytes_ = 0;
   phase_ = Phase::kIdle;
   set_deadline(limits_.idle_timeout);
-  socket_.async_read_some(buffer_.prepare(kReadBytes),
-                          [self = shared_from_this()](const ErrorCode& error, size_t size) {
-                            if (self->phase_ == Phase::kClosed) return;
-                            if (error) return self->close();
-                            self->buffer_.commit(size);
-                            self->read_header();
-                          });
+  proceed();
 }
 
-void Session::read_header() {
+/// The connection is always being read, since only so its end is noticed.
+void Session::read_more() {
+  if (reading_ || phase_ == Phase::kClosed) return;
+  if (phase_ == Phase::kAnswering && buffer_.size() >= kReadAhead) return watch_full_buffer();
+  reading_ = true;
+  socket_.async_read_some(
+      asio::buffer(incoming_), [self = shared_from_this()](const ErrorCode& error, size_t size) {
+        self->reading_ = false;
+        self->guard([&] {
+          if (error) return self->close();
+          const asio::const_buffer read = asio::buffer(self->incoming_, size);
+          self->buffer_.commit(asio::buffer_copy(self->buffer_.prepare(size), read));
+          self->proceed();
+        });
+      });
+}
+
+void Session::proceed() {
+  switch (phase_) {
+    case Phase::kIdle:
+      return begin_request();
+    case Phase::kHeader:
+    case Phase::kBody:
+      return parse();
+    case Phase::kContinuing:
+    case Phase::kAnswering:
+      if (body_unread_) buffer_.clear();
+      return read_more();
+    case Phase::kLingering:
+      buffer_.clear();
+      return read_more();
+    case Phase::kClosed:
+      return;
+  }
+}
+
+/// Empty lines before a request do not count (RFC 9112, 2.2): some clients end a body with one.
+void Session::begin_request() {
+  const auto text = [this] {
+    return std::string_view(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+  };
+  while (text().starts_with("\r\n")) buffer_.consume(2);
+  if (text().empty() || text() == "\r") return read_more();
   phase_ = Phase::kHeader;
   set_deadline(limits_.header_timeout);
-  http::async_read_header(socket_, buffer_, *parser_,
-                          [self = shared_from_this()](const ErrorCode& error, size_t) {
-                            if (self->phase_ == Phase::kClosed) return;
-                            if (error) return self->refuse_read(error);
-                            self->take_header();
-                          });
+  parse();
+}
+
+void Session::parse() {
+  while (buffer_.size() > 0) {
+    ErrorCode error;
+    const size_t used = parser_->put(buffer_.data(), error);
+    buffer_.consume(used);
+    if (phase_ == Phase::kBody) raw_body_bytes_ += used;
+    if (error == http::error::need_more) {
+      // Only a chunk's header or trailer can be that long: of a request's the parser tells.
+      if (buffer_.size() > limits_.max_header_bytes) return refuse(header_too_large(limits_));
+      break;
+    }
+    if (error) return refuse(read_error(error, limits_));
+    if (phase_ == Phase::kHeader) {
+      if (parser_->is_header_done()) return take_header();
+      continue;
+    }
+    if (framing_too_large()) return refuse(too_large(limits_, "the framing of the chunks is"));
+    if (parser_->is_done()) return take_request();
+  }
+  read_more();
 }
 
 void Session::take_header() {
   arrived_ = Clock::now();
-  const auto& request = parser_->get();
-  head_.method = std::string(request.method_string());
-  head_.target = std::string(request.target());
-  head_.authorization = std::string(request[http::field::authorization]);
+  const RequestHeader& header = parser_->get();
+  if (const auto fault = framing_fault(header)) return refuse(*fault);
+  head_ = read_request_head(header);
   if (auto refusal = handler_.refuse(head_)) {
     body_unread_ = !parser_->is_done();
-    begin_exchange(!body_unread_ && request.keep_alive()).reply(*std::move(refusal));
-    return;
+    begin_exchange(!body_unread_ && parser_->keep_alive()).reply(*std::move(refusal));
+    return proceed();
   }
   if (parser_->is_done()) return take_request();
-  if (request[http::field::expect] != "100-continue") return read_body();
-  phase_ = Phase::kBody;
-  write(std::string(kContinue), [self = shared_from_this()] { self->read_body(); });
+  parser_->eager(true);
+  if (!expects_continue(header)) return read_body();
+  phase_ = Phase::kContinuing;
+  write(std::string(kContinue), [this] { read_body(); });
 }
 
 void Session::read_body() {
   phase_ = Phase::kBody;
   set_deadline(limits_.body_timeout);
-  http::async_read(socket_, buffer_, *parser_,
-                   [self = shared_from_this()](const ErrorCode& error, size_t) {
-                     if (self->phase_ == Phase::kClosed) return;
-                     if (error) return self->refuse_read(error);
-                     self->take_request();
-                   });
+  parse();
+}
+
+/// Chunks may be tiny, and their headers long.
+bool Session::framing_too_large() const {
+  return raw_body_bytes_ - parser_->get().body().size() >
+         limits_.max_body_bytes + limits_.max_header_bytes;
 }
 
 void Session::take_request() {
   HttpRequest request{head_, std::move(parser_->get().body()), arrived_};
-  begin_exchange(parser_->get().keep_alive());
-  watch_client();
-  handler_.handle(std::move(request), exchange_);
+  begin_exchange(parser_->keep_alive());
+  read_more();
+  handler_.handle(std::move(request), sink());
 }
 
-void Session::refuse_read(const ErrorCode& error) {
-  ApiError refusal;
-  if (timed_out_) {
-    refusal = {408, "the request did not arrive in time", "", "request_timeout"};
-  } else if (error.category() == http::make_error_code(http::error::body_limit).category() &&
-             error != http::error::end_of_stream && error != http::error::partial_message) {
-    refusal = read_error(error, limits_);
-  } else {
-    return close();  // the client has gone
-  }
-  const auto& request = parser_->get();
-  head_ = {std::string(request.method_string()), std::string(request.target()), ""};
+/// Answers a request of which no more is read, so that none can follow it.
+void Session::refuse(const ApiError& refusal) {
+  const auto& header = parser_->get();
+  head_ = {std::string(header.method_string()), std::string(header.target())};
   body_unread_ = true;
   begin_exchange(false).reply(error_reply(refusal));
+  proceed();
 }
 
 Exchange& Session::begin_exchange(bool keep_alive) {
@@ -145,43 +244,53 @@ Exchange& Session::begin_exchange(bool keep_alive) {
   return *exchange_;
 }
 
-void Session::watch_client() {
-  socket_.async_wait(Tcp::socket::wait_read,
-                     [self = shared_from_this(), watched = exchange_](const ErrorCode& error) {
-                       if (error || self->exchange_ != watched) return;
-                       if (self->client_has_left()) return self->close();
-                     });
+/// The current exchange for who answers. When the last one lets go of it without an answer,
+/// because something was thrown, the client must not wait for ever.
+std::shared_ptr<ResponseSink> Session::sink() const {
+  return {exchange_.get(), [io = io_, exchange = exchange_](ResponseSink*) {
+            try {
+              asio::post(*io, [exchange] { exchange->abandon(); });
+            } catch (const std::exception&) {  // no memory: only the client can end it now
+            }
+          }};
 }
 
-/// Whether the connection is closed or broken. A further request may also have come, and is read
-/// later; a client that leaves after that is noticed when something is written.
-bool Session::client_has_left() {
-  char byte = 0;
-  ErrorCode error;
-  const size_t size = socket_.receive(asio::buffer(&byte, 1), Tcp::socket::message_peek, error);
-  if (error == asio::error::would_block) {
-    watch_client();
-    return false;
-  }
-  return error || size == 0;
+/// So much has come that no more is read before the current request is answered. That the client
+/// leaves can still be seen, but nobody tells.
+void Session::watch_full_buffer() {
+  full_watch_.expires_after(kFullWatch);
+  full_watch_.async_wait([weak = weak_from_this()](const ErrorCode& error) {
+    const auto self = weak.lock();
+    if (error || self == nullptr) return;
+    self->guard([&self] {
+      if (has_left(self->socket_.native_handle())) return self->close();
+      self->read_more();
+    });
+  });
 }
 
 void Session::write(std::string bytes, std::function<void()> done) {
   writing_ = std::move(bytes);
-  // Called before each part that is sent: a client that reads slowly is not one that does not read.
-  const auto next_part = [self = shared_from_this()](const ErrorCode& error, size_t) -> size_t {
-    if (error || self->phase_ == Phase::kClosed) return 0;
-    self->set_deadline(self->limits_.write_timeout);
-    return kWriteBytes;
-  };
-  asio::async_write(
-      socket_, asio::buffer(writing_), next_part,
-      [self = shared_from_this(), done = std::move(done)](const ErrorCode& error, size_t) {
-        if (self->phase_ == Phase::kClosed) return;
-        if (error) return self->close();
-        self->set_deadline({});
-        done();
-      });
+  written_ = 0;
+  write_done_ = std::move(done);
+  write_some();
+}
+
+void Session::write_some() {
+  set_deadline(limits_.write_timeout);
+  unsent_before_ = unacknowledged();
+  socket_.async_write_some(asio::buffer(writing_) + written_,
+                           [self = shared_from_this()](const ErrorCode& error, size_t size) {
+                             self->guard([&] {
+                               if (error) return self->close();
+                               self->written_ += size;
+                               if (self->written_ < self->writing_.size()) {
+                                 return self->write_some();
+                               }
+                               self->set_deadline({});
+                               std::exchange(self->write_done_, {})();
+                             });
+                           });
 }
 
 void Session::finished(bool keep) {
@@ -201,19 +310,9 @@ void Session::linger() {
   phase_ = Phase::kLingering;
   ErrorCode error;
   socket_.shutdown(Tcp::socket::shutdown_send, error);
-  if (error || !body_unread_) return close();
+  if (error || (!body_unread_ && buffer_.size() == 0)) return close();
   set_deadline(kLingerTimeout);
-  discard();
-}
-
-void Session::discard() {
-  buffer_.clear();
-  socket_.async_read_some(buffer_.prepare(kReadBytes),
-                          [self = shared_from_this()](const ErrorCode& error, size_t) {
-                            if (self->phase_ == Phase::kClosed) return;
-                            if (error) return self->close();
-                            self->discard();
-                          });
+  proceed();
 }
 
 void Session::close() {
@@ -221,6 +320,8 @@ void Session::close() {
   const auto self = shared_from_this();  // ended_ lets go of this
   phase_ = Phase::kClosed;
   set_deadline({});
+  full_watch_.cancel();
+  write_done_ = {};
   ErrorCode ignored;
   socket_.close(ignored);
   if (const auto exchange = std::exchange(exchange_, nullptr)) exchange->detach();
@@ -236,18 +337,28 @@ void Session::set_deadline(std::chrono::milliseconds timeout) {
   deadline_.expires_after(timeout);
   deadline_.async_wait([weak = weak_from_this(), number](const ErrorCode& error) {
     const auto self = weak.lock();
-    if (!error && self != nullptr && self->deadline_number_ == number) self->on_deadline();
+    if (error || self == nullptr || self->deadline_number_ != number) return;
+    self->guard([&self] { self->on_deadline(); });
   });
+}
+
+/// Bytes that the kernel has taken and the client's has not.
+size_t Session::unacknowledged() const {
+  int bytes = 0;
+  if (::ioctl(const_cast<Tcp::socket&>(socket_).native_handle(), TIOCOUTQ, &bytes) != 0) return 0;
+  return static_cast<size_t>(std::max(bytes, 0));
 }
 
 void Session::on_deadline() {
   if (phase_ == Phase::kHeader || phase_ == Phase::kBody) {
-    timed_out_ = true;
-    ErrorCode ignored;
-    socket_.cancel(ignored);
-    return;
+    return refuse({408, "the request did not arrive in time", "", "request_timeout"});
   }
-  if (phase_ == Phase::kAnswering) log_->warn("connection dropped: the client does not read");
+  if (phase_ == Phase::kAnswering) {
+    // The kernel asks for more only when much of its buffer is free, which can take longer.
+    const size_t unsent = unacknowledged();
+    if (unsent < std::exchange(unsent_before_, unsent)) return set_deadline(limits_.write_timeout);
+    log_->warn("connection dropped: the client does not read");
+  }
   close();
 }
 

@@ -27,7 +27,10 @@ void TestClient::send(const std::string& bytes) { asio::write(socket_, asio::buf
 void TestClient::send_request(const std::string& method, const std::string& target,
                               const std::string& body,
                               const std::map<std::string, std::string>& headers) {
-  std::string text = method + " " + target + " HTTP/1.1\r\nHost: test\r\n";
+  std::string text = method + " " + target + " HTTP/1.1\r\nHost: 127.0.0.1\r\n";
+  if (!body.empty() && !headers.contains("Content-Type")) {
+    text += "Content-Type: application/json\r\n";
+  }
   for (const auto& [name, value] : headers) text += name + ": " + value + "\r\n";
   if (!body.empty() || method == "POST") {
     text += "Content-Length: " + std::to_string(body.size()) + "\r\n";

@@ -119,9 +119,10 @@ class Crowd {
     const std::string body = question.dump();
     const auto way = random() % 4;
     if (way == 0) {
-      client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: test\r\nContent-Length: " +
-                  std::to_string(body.size()) + "\r\n\r\n" +
-                  body.substr(0, random() % body.size()));
+      client.send(
+          "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+          "application/json\r\nContent-Length: " +
+          std::to_string(body.size()) + "\r\n\r\n" + body.substr(0, random() % body.size()));
       return;
     }
     client.send_request("POST", "/v1/chat/completions", body, {});
