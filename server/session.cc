@@ -174,17 +174,19 @@ void Session::parse() {
     const size_t used = parser_->put(buffer_.data(), error);
     buffer_.consume(used);
     if (phase_ == Phase::kBody) raw_body_bytes_ += used;
-    if (error == http::error::need_more) {
+    if (error && error != http::error::need_more) return refuse(read_error(error, limits_));
+    if (phase_ == Phase::kBody && framing_too_large()) {
+      return refuse(too_large(limits_, "the framing of the chunks is"));
+    }
+    if (error) {
       // Only a chunk's header or trailer can be that long: of a request's the parser tells.
       if (buffer_.size() > limits_.max_header_bytes) return refuse(header_too_large(limits_));
       break;
     }
-    if (error) return refuse(read_error(error, limits_));
     if (phase_ == Phase::kHeader) {
       if (parser_->is_header_done()) return take_header();
       continue;
     }
-    if (framing_too_large()) return refuse(too_large(limits_, "the framing of the chunks is"));
     if (parser_->is_done()) return take_request();
   }
   read_more();
