@@ -30,6 +30,10 @@ DocumentInput read_document(RequestFields& fields, const json& value, const std:
   if (input.document.text.empty()) document.fail("text", "is empty: there is nothing to encode");
   input.document.title = document.string("title");
   input.document.id = document.string("id").value_or("");
+  if (input.document.id.size() > kMaxIdBytes) {
+    document.fail("id", "has " + std::to_string(input.document.id.size()) + " bytes; at most " +
+                            std::to_string(kMaxIdBytes) + " are allowed");
+  }
   input.pin = document.boolean("pin").value_or(false);
   input.ttl_seconds = document.integer("ttl", 0, kMaxTtlSeconds);
   if (const auto error = document.finish()) fields.fail(*error);

@@ -57,6 +57,14 @@ TEST(ChatRequest, HasTheDefaultsOfOpenAi) {
   EXPECT_EQ(messages[0].content, "Hi");
 }
 
+TEST(ChatRequest, RefusesLongIdsWithBothNumbers) {
+  const json document = {{"text", "x"}, {"id", std::string(257, 'i')}};
+  const ApiError error = chat_error({{"documents", {document}}});
+  EXPECT_EQ(error.status, 400);
+  EXPECT_EQ(error.param, "documents[0].id");
+  EXPECT_THAT(error.message, HasSubstr("257 bytes; at most 256"));
+}
+
 TEST(ChatRequest, DrawsASeedUnlessOneIsGiven) {
   EXPECT_NE(must_parse_chat(chat_body()).sampling.seed, must_parse_chat(chat_body()).sampling.seed);
   json body = chat_body();

@@ -131,6 +131,18 @@ TEST_F(DocumentsTest, RegisteringWaitsForItsTurnWithoutStoppingOthers) {
   expect_idle(engine);
 }
 
+TEST_F(DocumentsTest, IdsAreShort) {
+  Engine engine = open();
+  Segment longest = document(1);
+  longest.id.assign(kMaxIdBytes, 'x');
+  EXPECT_EQ(register_document(engine, longest).id, longest.id);
+  longest.id += 'x';
+  const Status status = registering(engine, longest);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("id has 257 bytes; at most 256"));
+  EXPECT_EQ(engine.submit(ask({longest})).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(DocumentsTest, AnEngineThatEndsTellsThoseWhoWait) {
   std::promise<Expected<CachedDocument>> registered;
   {

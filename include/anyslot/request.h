@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,6 +22,9 @@ struct ByteRange {
   size_t end = 0;
 };
 
+/// Bytes of a segment's id, at most.
+inline constexpr size_t kMaxIdBytes = 256;
+
 /// A run of tokens of a request, given as text or as token ids (token_ids win when both are set).
 struct Segment {
   SegmentKind kind = SegmentKind::kText;
@@ -28,7 +32,7 @@ struct Segment {
   std::vector<int32_t> token_ids;
   /// The bytes of `text` that a template wrote. Special tokens match only inside them.
   std::vector<ByteRange> markup;
-  std::string id;  // echoed in DocumentUsage; empty: none
+  std::string id;  // echoed in DocumentUsage, at most 256 bytes; empty: none
   /// Of a document, under a method that encodes documents alone: spares it from eviction until it
   /// is unpinned. Pinned documents take at most half of the KV cache; one that cannot be pinned
   /// fails the request.

@@ -48,6 +48,15 @@ Expected<std::vector<int32_t>> segment_tokens(const Segment& segment, size_t ind
   return **tokens;
 }
 
+// Ids live as long as their documents, outside the pool.
+Status check_id(const Segment& segment, size_t index) {
+  if (segment.id.size() <= kMaxIdBytes) return {};
+  const std::string name = segment.name.empty() ? fmt::format("segment {}", index) : segment.name;
+  return invalid_argument(fmt::format("{}: its id has {} bytes; at most {} are allowed", name,
+                                      segment.id.size(), kMaxIdBytes))
+      .about(segment.name);
+}
+
 Status check_wishes(const Segment& segment, size_t index, const MethodTraits& traits) {
   if (!segment.pin && !segment.ttl_seconds) return {};
   const std::string wish = segment.pin ? "pin" : "ttl";
@@ -76,6 +85,7 @@ Status check_wishes(const Segment& segment, size_t index, const MethodTraits& tr
 Expected<TokenSegment> token_segment(const Segment& segment, size_t index, const std::string& salt,
                                      const MethodTraits& traits, const EngineParts& parts,
                                      TokenMemo& memo) {
+  if (Status status = check_id(segment, index); !status.ok()) return status;
   if (Status status = check_wishes(segment, index, traits); !status.ok()) return status;
   auto tokens = segment_tokens(segment, index, salt, parts, memo);
   if (!tokens.ok()) return tokens.status();
