@@ -68,8 +68,7 @@ ApiExpected<AnswerJob::Submitted> AnswerJob::submit() const try {
   auto request = head_.api == Api::kChat ? parse_chat_request(*body, context_.rules)
                                          : parse_completion_request(*body, context_.rules);
   if (!request) return request.error();
-  const auto prompt =
-      engine_request(context_.engine, *request, tenant_salt(call_.tenant, request->cache_salt));
+  const auto prompt = engine_request(context_.engine, *request, call_.tenant);
   if (!prompt.ok()) return error_of(prompt.status());
   auto stream = context_.engine.submit(*prompt);
   if (!stream.ok()) return error_of(stream.status());

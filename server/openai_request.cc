@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api_keys.h"
 #include "chat_messages.h"
 #include "request_fields.h"
 #include "sampling_fields.h"
@@ -165,7 +166,7 @@ ApiExpected<AnswerRequest> parse_chat_request(const json& body, const RequestRul
 }
 
 Expected<Request> engine_request(const Engine& engine, const AnswerRequest& request,
-                                 const std::string& cache_salt) {
+                                 const std::string& tenant) {
   Request result;
   if (const auto* chat = std::get_if<Conversation>(&request.input)) {
     const std::vector<DocumentInput> leading(
@@ -189,7 +190,9 @@ Expected<Request> engine_request(const Engine& engine, const AnswerRequest& requ
   }
   result.sampling = request.sampling;
   result.method = request.method;
-  result.cache_salt = cache_salt;
+  result.fit_max_tokens = request.fit_max_tokens;
+  result.cache_salt = tenant_salt(tenant, request.cache_salt);
+  result.tenant = tenant;
   return result;
 }
 

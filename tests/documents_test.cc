@@ -131,6 +131,29 @@ TEST_F(DocumentsTest, RegisteringWaitsForItsTurnWithoutStoppingOthers) {
   expect_idle(engine);
 }
 
+TEST_F(DocumentsTest, ATenantTakesAShareOfPinsWhateverItsSalts) {
+  Engine engine = open(40);
+  const auto pinning = [&](const Segment& segment, const DocumentOptions& options) {
+    Segment pinned = segment;
+    pinned.pin = true;
+    return registering(engine, pinned, options);
+  };
+  ASSERT_TRUE(pinning(document(1, 100), {std::nullopt, "red|a", "red"}).ok());
+  const Status second = pinning(document(2, 100), {std::nullopt, "red|b", "red"});
+  EXPECT_EQ(second.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(second.message(), HasSubstr("takes 7 blocks, and 7 are pinned; at most 10 of 40"));
+  EXPECT_TRUE(pinning(document(2, 100), {std::nullopt, "blue|", "blue"}).ok());
+
+  Request request = ask({document(3, 500)});
+  request.cache_salt = request.tenant = "green";
+  Stream stream = submit(engine, request);
+  const Event event = stream.next();
+  EXPECT_EQ(event.error_code, StatusCode::kResourceExhausted);
+  EXPECT_THAT(event.error, HasSubstr("needs 33 KV blocks"));
+  EXPECT_THAT(event.error, HasSubstr("0 of 40 are pinned by you")) << "not those of others";
+  expect_idle(engine);
+}
+
 TEST_F(DocumentsTest, IdsAreShort) {
   Engine engine = open();
   Segment longest = document(1);

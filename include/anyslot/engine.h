@@ -84,6 +84,7 @@ struct DocumentOptions {
   /// One that encodes documents alone: lazy and block share what they keep, mepic has its own.
   std::optional<Method> method;  // unset: the engine's default
   std::string cache_salt;
+  std::string tenant = {};  // see Request
 };
 
 /// A document in the cache.

@@ -34,8 +34,8 @@ struct Segment {
   std::vector<ByteRange> markup;
   std::string id;  // echoed in DocumentUsage, at most 256 bytes; empty: none
   /// Of a document, under a method that encodes documents alone: spares it from eviction until it
-  /// is unpinned. Pinned documents take at most half of the KV cache; one that cannot be pinned
-  /// fails the request.
+  /// is unpinned. Pinned documents take at most half of the KV cache, those of one tenant at most a
+  /// quarter; one that cannot be pinned fails the request.
   bool pin = false;
   /// Of such a document: its time to live, [1, 315360000] seconds after its latest use. After it,
   /// the document is cold. 0: without limit; unset: as requests before had it.
@@ -81,7 +81,12 @@ struct Request {
   std::vector<Segment> segments;  // in prompt order; the last one must be text
   SamplingParams sampling;
   std::optional<Method> method;  // unset: the engine's default
-  std::string cache_salt;        // documents are shared only between requests of the same salt
+  /// Cut max_tokens to what the KV cache can hold, as it is to what the model's length leaves.
+  bool fit_max_tokens = false;
+  std::string cache_salt;  // documents are shared only between requests of the same salt
+  /// Who asks, of several who must not disturb each other: has a share of pins. A salt should be
+  /// one tenant's only. Empty: nobody in particular, without a share.
+  std::string tenant;
   /// Also return the logits of every token of the text segments (float32, [num_text_tokens,
   /// vocab]), with choice 0. Cached text is not reused for such a request.
   bool prompt_logits = false;

@@ -184,6 +184,7 @@ Expected<std::vector<std::unique_ptr<Sequence>>> prepare_request(const Request& 
   sequence->sampling.max_tokens = static_cast<int>(std::clamp<int64_t>(
       parts.config.max_model_len - sequence->num_prompt_tokens, 1, request.sampling.max_tokens));
   sequence->prompt_logits = request.prompt_logits;
+  sequence->tenant = tenant_of(request.tenant);
   if (!request.sampling.ignore_eos) sequence->stop_token_ids = parts.stop_token_ids;
   sequence->stop_token_ids.insert(sequence->stop_token_ids.end(),
                                   request.sampling.stop_token_ids.begin(),
@@ -212,6 +213,7 @@ Expected<std::unique_ptr<Sequence>> prepare_document(const Segment& document,
   if (segment->token_ids.empty()) return invalid_argument("the document has no tokens");
   segment->document_index = 0;
   auto sequence = expand_document(*segment, traits, parts.key_domain, options.cache_salt);
+  sequence->tenant = tenant_of(options.tenant);
   if (Status status = check_document_size(*sequence, parts); !status.ok()) return status;
   return sequence;
 }
