@@ -2,10 +2,8 @@
 
 #include <chrono>
 #include <exception>
-#include <new>
 #include <utility>
 
-#include "api_keys.h"
 #include "json_body.h"
 
 namespace anyslot::server {
@@ -16,16 +14,6 @@ namespace {
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-ApiError queue_full(size_t limit) {
-  return {
-      429,
-      "the server is already handling " + std::to_string(limit) +
-          " requests, the most that it takes (--max-running-requests, --max-queue); try again soon",
-      "",
-      "queue_full",
-      {{"Retry-After", "1"}}};
 }
 
 bool shows_something(const Event& event) {
@@ -74,10 +62,8 @@ ApiExpected<AnswerJob::Submitted> AnswerJob::submit() const try {
   if (!stream.ok()) return error_of(stream.status());
   return Submitted{std::move(*stream), request->sampling.n, request->stream,
                    request->include_usage};
-} catch (const std::bad_alloc&) {
-  return ApiError{503, "there is not enough memory for the request", "", "out_of_memory"};
 } catch (const std::exception& error) {
-  return internal_error_of(error);
+  return failure_of(error);
 }
 
 void AnswerJob::begin(ApiExpected<Submitted> submitted) {

@@ -313,6 +313,30 @@ TEST(ServerQueue, RefusesMoreThanItsQueueHolds) {
   EXPECT_EQ(third.get("/ready").status, 200);
 }
 
+TEST(ServerQueue, TokenizingAndRegisteringTakePlacesInIt) {
+  ServerOptions options;
+  options.max_requests = 1;
+  TestServer server(bundled_config(), options);
+  TestClient first = server.connect();
+  first.open_stream("/v1/completions", long_answer(server, 3000));
+  TestClient second = server.connect();
+  for (const auto& [path, body] :
+       std::vector<std::pair<std::string, json>>{{"/tokenize", {{"prompt", "abc"}}},
+                                                 {"/detokenize", {{"tokens", {1}}}},
+                                                 {"/v1/documents", {{"documents", {"abc"}}}}}) {
+    const ClientReply reply = second.post(path, body);
+    EXPECT_EQ(reply.status, 429) << path;
+    EXPECT_EQ(reply.error_code(), "queue_full") << path;
+  }
+  first.close();
+  server.expect_idle();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(second.post("/tokenize", {{"prompt", "abc"}}).status, 200) << "places are given back";
+    EXPECT_EQ(second.post("/v1/documents", {{"documents", {"abc"}}}).status, 200);
+    EXPECT_EQ(second.post("/v1/documents", {{"documents", json::array()}}).status, 200);
+  }
+}
+
 TEST(ServerBuffers, DropsASlowReaderWithoutHoldingUpOthers) {
   ServerOptions options;
   options.limits.max_unsent_bytes = 16 << 10;

@@ -131,6 +131,32 @@ TEST_F(DocumentsTest, RegisteringWaitsForItsTurnWithoutStoppingOthers) {
   expect_idle(engine);
 }
 
+TEST_F(DocumentsTest, ARegistrationThatIsGivenUpStopsUnlessOthersWait) {
+  Engine engine = open();
+  std::vector<std::promise<Expected<CachedDocument>>> registered(3);
+  std::vector<std::function<void()>> give_up;
+  const std::vector<uint64_t> seeds = {1, 2, 2};
+  hold(engine, [&] {
+    for (size_t i = 0; i < seeds.size(); ++i) {
+      give_up.push_back(engine.register_document(
+          document(seeds[i], 300), {},
+          [&result = registered[i]](auto cached) { result.set_value(std::move(cached)); }));
+    }
+    give_up[0]();
+    give_up[1]();
+  });
+  for (const size_t i : {0, 1}) {
+    EXPECT_EQ(registered[i].get_future().get().status().code(), StatusCode::kCancelled);
+  }
+  EXPECT_TRUE(registered[2].get_future().get().ok());
+  const std::vector<CachedDocument> listed = engine.documents("");
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0].id, "d2");
+  for (const auto& call : give_up) call();  // nothing is left to give up
+  EXPECT_EQ(engine.documents("").size(), 1U);
+  expect_idle(engine);
+}
+
 TEST_F(DocumentsTest, ATenantTakesAShareOfPinsWhateverItsSalts) {
   Engine engine = open(40);
   const auto pinning = [&](const Segment& segment, const DocumentOptions& options) {
