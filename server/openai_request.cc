@@ -118,15 +118,15 @@ void check_model(RequestFields& fields, const std::string& served) {
   fields.require("model");
   const std::string model = fields.string("model").value_or(served);
   if (model == served) return;
-  fields.fail(ApiError{404,
-                       "the model \"" + model + "\" is not served here; use \"" + served + "\"",
-                       "model", "model_not_found"});
+  fields.fail(ApiError{
+      404, "the model \"" + excerpt(model) + "\" is not served here; use \"" + served + "\"",
+      "model", "model_not_found"});
 }
 
 std::optional<Method> read_method(RequestFields& fields) {
   const auto name = fields.string("method");
   if (!name) return std::nullopt;
-  const Expected<Method> method = parse_method(*name);
+  const Expected<Method> method = parse_method(excerpt(*name));
   if (method.ok()) return *method;
   fields.fail("method", method.status().message());
   return std::nullopt;

@@ -66,7 +66,7 @@ struct SamplingParams {
 
   int max_tokens = 64;  // to generate, at least 1; the model's length may end the answer sooner
   int min_tokens = 0;   // [0, max_tokens]: nothing that completes within them stops the answer
-  std::vector<int32_t> stop_token_ids;  // in addition to the model's own
+  std::vector<int32_t> stop_token_ids;  // in addition to the model's own; at most 1024
   /// The answer ends as soon as its text holds one of them, in whatever tokens. At most 64, of 1 to
   /// 1024 bytes of UTF-8; needs a tokenizer.
   std::vector<std::string> stop;
