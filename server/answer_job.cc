@@ -12,6 +12,8 @@ using nlohmann::json;
 
 namespace {
 
+constexpr size_t kLargeAnswer = 64 << 10;  // bytes
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -113,10 +115,8 @@ void AnswerJob::take(const Event& event) {
   if (submitted_->streams) {
     send_chunk(event);
   } else {
-    const Engine& engine = context_.engine;
-    choices_[static_cast<size_t>(event.choice)].add(
-        event, [&engine](int32_t id) { return engine.token_bytes(id); });
-    if (event.last) send_whole(event.usage);
+    choices_[static_cast<size_t>(event.choice)].add(event);
+    if (event.last) return send_whole(event.usage);
   }
   if (event.last) leave(Outcome::kOk);
 }
@@ -152,12 +152,37 @@ void AnswerJob::send_chunk(const Event& event) {
   call_.sink->end_events();
 }
 
+std::string AnswerJob::whole_text(const Usage& usage) const {
+  const Engine& engine = context_.engine;
+  return answer_text(head_, choices_, usage,
+                     [&engine](int32_t id) { return engine.token_bytes(id); });
+}
+
+// A large one is written by a worker, so that no other connection waits for it.
 void AnswerJob::send_whole(const Usage& usage) {
-  json choices = json::array();
-  for (const ChoiceBuilder& choice : choices_) choices.push_back(choice.whole());
-  HttpReply reply;
-  reply.body = answer_text(head_, std::move(choices), usage);
-  call_.sink->reply(std::move(reply));
+  size_t bytes = 0;
+  for (const ChoiceBuilder& choice : choices_) bytes += choice.whole_bytes();
+  const auto send = [job = shared_from_this()](HttpReply reply) {
+    if (job->ended_) return;
+    const Outcome outcome = reply.status == 200 ? Outcome::kOk : Outcome::kError;
+    job->call_.sink->reply(std::move(reply));
+    job->leave(outcome);
+  };
+  if (bytes <= kLargeAnswer) {
+    HttpReply reply;
+    reply.body = whole_text(usage);
+    return send(std::move(reply));
+  }
+  context_.workers([job = shared_from_this(), usage, send] {
+    if (job->ended_) return;
+    const auto reply = std::make_shared<HttpReply>();
+    try {
+      reply->body = job->whole_text(usage);
+    } catch (const std::exception& error) {
+      *reply = error_reply(failure_of(error));
+    }
+    job->context_.io([send, reply] { send(std::move(*reply)); });
+  });
 }
 
 void AnswerJob::fail(const ApiError& error) {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kDefaultCompletionTokens = 16;
 constexpr int kMaxTopLogprobs = 20;
+constexpr int64_t kMaxLogprobs = 1 << 18;  // of one answer
 
 /// Fields of OpenAI's and other servers' requests that change nothing here.
 void read_fields_without_effect(RequestFields& fields) {
@@ -97,6 +98,20 @@ void read_chat_logprobs(RequestFields& fields, SamplingParams& sampling) {
   if (sampling.top_logprobs > 0 && !sampling.logprobs) {
     fields.fail("top_logprobs", "needs logprobs: true");
   }
+}
+
+/// An answer that is not streamed is kept whole.
+void check_logprobs(RequestFields& fields, const AnswerRequest& request) {
+  const SamplingParams& sampling = request.sampling;
+  if (!sampling.logprobs || request.stream) return;
+  const int64_t per_token = sampling.top_logprobs + 1;
+  const int64_t count = sampling.n * int64_t{sampling.max_tokens} * per_token;
+  if (count <= kMaxLogprobs) return;
+  fields.fail("logprobs", "n (" + std::to_string(sampling.n) + ") x max_tokens (" +
+                              std::to_string(sampling.max_tokens) + ") x " +
+                              std::to_string(per_token) + " log-probabilities a token are " +
+                              std::to_string(count) + "; at most " + std::to_string(kMaxLogprobs) +
+                              " are allowed without stream: true");
 }
 
 void refuse_tools(RequestFields& fields) {

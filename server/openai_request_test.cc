@@ -65,6 +65,21 @@ TEST(ChatRequest, RefusesLongIdsWithBothNumbers) {
   EXPECT_THAT(error.message, HasSubstr("257 bytes; at most 256"));
 }
 
+TEST(ChatRequest, BoundsTheLogprobsOfAnAnswerThatIsKept) {
+  json fields = {{"n", 128}, {"logprobs", true}, {"top_logprobs", 20}, {"max_tokens", 100}};
+  const ApiError error = chat_error(fields);
+  EXPECT_EQ(error.param, "logprobs");
+  EXPECT_THAT(error.message, HasSubstr("n (128) x max_tokens (100) x 21"));
+  EXPECT_THAT(error.message, HasSubstr("are 268800; at most 262144"));
+  fields["stream"] = true;
+  EXPECT_EQ(chat_error(fields).status, 200);
+  fields["stream"] = false;
+  fields["n"] = 124;
+  EXPECT_EQ(chat_error(fields).status, 200);
+  EXPECT_EQ(completion_error({{"n", 128}, {"logprobs", 20}, {"max_tokens", 100}}).param,
+            "logprobs");
+}
+
 TEST(ChatRequest, BoundsItsLists) {
   const auto message = json{{"role", "user"}, {"content", "Hi"}};
   EXPECT_EQ(chat_error({{"messages", json(4096, message)}}).status, 200);

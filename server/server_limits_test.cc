@@ -337,6 +337,23 @@ TEST(ServerQueue, TokenizingAndRegisteringTakePlacesInIt) {
   }
 }
 
+TEST(ServerQueue, AnAnswerOfManyLogprobsIsWrittenWhole) {
+  TestServer server(bundled_config());
+  json body = long_answer(server, 20);
+  body["stream"] = false;
+  body["n"] = 8;
+  body["logprobs"] = 20;  // about 260 KB
+  const ClientReply reply = server.connect().post("/v1/completions", body);
+  ASSERT_EQ(reply.status, 200);
+  const json choices = reply.json()["choices"];
+  ASSERT_EQ(choices.size(), 8U);
+  for (const json& choice : choices) {
+    EXPECT_EQ(choice["logprobs"]["tokens"].size(), 20U);
+    EXPECT_GE(choice["logprobs"]["top_logprobs"][19].size(), 10U);
+  }
+  server.expect_idle();
+}
+
 TEST(ServerBuffers, DropsASlowReaderWithoutHoldingUpOthers) {
   ServerOptions options;
   options.limits.max_unsent_bytes = 16 << 10;
