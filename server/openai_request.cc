@@ -62,8 +62,10 @@ int read_max_tokens(RequestFields& fields, const std::string& key, int fallback)
 }
 
 /// min_tokens beyond a default of max_tokens is no mistake of the caller.
-void fit_max_tokens(SamplingParams& sampling, bool given) {
+void fit_max_tokens(AnswerRequest& request, bool given) {
+  SamplingParams& sampling = request.sampling;
   if (!given) sampling.max_tokens = std::max(sampling.max_tokens, sampling.min_tokens);
+  request.fit_max_tokens = !given;
 }
 
 Prompt read_prompt(RequestFields& fields) {
@@ -154,8 +156,9 @@ ApiExpected<AnswerRequest> parse_completion_request(const json& body, const Requ
   request.input = read_prompt(fields);
   const bool limited = fields.find("max_tokens") != nullptr;
   request.sampling.max_tokens = read_max_tokens(fields, "max_tokens", kDefaultCompletionTokens);
-  fit_max_tokens(request.sampling, limited);
+  fit_max_tokens(request, limited);
   read_completion_logprobs(fields, request.sampling);
+  check_logprobs(fields, request);
   fields.unsupported("suffix", {""});
   fields.unsupported("best_of", {1, request.sampling.n});
   fields.unsupported("add_special_tokens", {false});
@@ -173,8 +176,9 @@ ApiExpected<AnswerRequest> parse_chat_request(const json& body, const RequestRul
   request.sampling.max_tokens =
       read_max_tokens(fields, "max_completion_tokens",
                       read_max_tokens(fields, "max_tokens", rules.default_chat_tokens));
-  fit_max_tokens(request.sampling, limited);
+  fit_max_tokens(request, limited);
   read_chat_logprobs(fields, request.sampling);
+  check_logprobs(fields, request);
   refuse_tools(fields);
   if (auto error = fields.finish()) return *std::move(error);
   return request;

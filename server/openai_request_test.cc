@@ -123,6 +123,13 @@ TEST(ChatRequest, RefusesNumbersThatNoFloatCanBe) {
   EXPECT_THAT(error.message, HasSubstr("is 1e+300"));
 }
 
+TEST(ChatRequest, FitsOnlyADefaultOfMaxTokens) {
+  EXPECT_TRUE(must_parse_chat(chat_body()).fit_max_tokens);
+  json body = chat_body();
+  body["max_tokens"] = 5;
+  EXPECT_FALSE(must_parse_chat(body).fit_max_tokens);
+}
+
 TEST(ChatRequest, DrawsASeedUnlessOneIsGiven) {
   EXPECT_NE(must_parse_chat(chat_body()).sampling.seed, must_parse_chat(chat_body()).sampling.seed);
   json body = chat_body();

@@ -180,6 +180,20 @@ TEST_F(DocumentsTest, ATenantTakesAShareOfPinsWhateverItsSalts) {
   expect_idle(engine);
 }
 
+TEST_F(DocumentsTest, ADefaultOfMaxTokensIsCutToThePool) {
+  Engine engine = open(40);
+  Request request = ask({document(1, 300)});
+  request.sampling.max_tokens = 1000;
+  request.sampling.ignore_eos = true;
+  EXPECT_EQ(engine.submit(request).status().code(), StatusCode::kOutOfRange);
+  request.fit_max_tokens = true;
+  // 19 blocks of the document leave 21 for 3 tokens of text and the answer.
+  EXPECT_EQ(run(engine, request).token_ids.size(), 21U * 16 - 3);
+  request.segments.front() = document(1, 700);
+  EXPECT_EQ(engine.submit(request).status().code(), StatusCode::kOutOfRange);
+  expect_idle(engine);
+}
+
 TEST_F(DocumentsTest, IdsAreShort) {
   Engine engine = open();
   Segment longest = document(1);

@@ -137,6 +137,21 @@ Status check_length(const Sequence& sequence, const EngineParts& parts) {
   return {};
 }
 
+// The longest answer that the pool holds beside the prompt, if that is shorter; one token at least.
+void fit_to_pool(Sequence& sequence, const EngineParts& parts) {
+  const int64_t given = parts.storage->shape().num_blocks;
+  int& max_tokens = sequence.sampling.max_tokens;
+  const int64_t too_many = max_blocks(sequence, max_tokens) - given;
+  if (too_many <= 0) return;
+  const int64_t tail = sequence.last_span().num_tokens();
+  const int64_t room = (blocks_for(tail + max_tokens) - too_many) * kBlockSize - tail;
+  max_tokens = static_cast<int>(std::max<int64_t>({1, sequence.sampling.min_tokens, room}));
+}
+
+Tenant tenant_of(const std::string& tenant) {
+  return tenant.empty() ? Tenant() : Tenant(owner_of(tenant));
+}
+
 Status check_document_size(const Sequence& document, const EngineParts& parts) {
   if (document.num_prompt_tokens >= parts.config.max_model_len) {
     return out_of_range(
@@ -183,6 +198,7 @@ Expected<std::vector<std::unique_ptr<Sequence>>> prepare_request(const Request& 
   sequence->sampling = request.sampling;
   sequence->sampling.max_tokens = static_cast<int>(std::clamp<int64_t>(
       parts.config.max_model_len - sequence->num_prompt_tokens, 1, request.sampling.max_tokens));
+  if (request.fit_max_tokens) fit_to_pool(*sequence, parts);
   sequence->prompt_logits = request.prompt_logits;
   sequence->tenant = tenant_of(request.tenant);
   if (!request.sampling.ignore_eos) sequence->stop_token_ids = parts.stop_token_ids;
