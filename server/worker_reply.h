@@ -13,6 +13,14 @@
 
 namespace anyslot::server {
 
+/// A request that reply_from_worker answers.
+struct SideJob {
+  Call call;
+  HttpReply reply;
+  std::optional<uint64_t> active_id;
+  std::atomic<bool> gone{false};  // written on the I/O thread
+};
+
 /// Sends what `work(call)` returns, an HttpReply, from a worker: it takes long or waits for the
 /// engine. Answers 503 or 500 when it throws. Does nothing for a client that has left meanwhile.
 /// `counts`: it is one of the requests that the server works on; 429 when those are too many.
@@ -22,13 +30,7 @@ void reply_from_worker(ServingContext& context, Call call, Work work, bool count
     call.sink->reply(error_reply(queue_full(context.active.limit())));
     return;
   }
-  struct Job {
-    Call call;
-    HttpReply reply;
-    std::optional<uint64_t> active_id;
-    std::atomic<bool> gone{false};  // written on the I/O thread
-  };
-  const auto job = std::make_shared<Job>();
+  const auto job = std::make_shared<SideJob>();
   job->call = std::move(call);
   if (counts) job->active_id = context.active.enter([] {});  // it ends by itself
   job->call.sink->on_gone([weak = std::weak_ptr(job)] {
