@@ -2,10 +2,8 @@
 
 #include <chrono>
 #include <exception>
-#include <new>
 #include <utility>
 
-#include "api_keys.h"
 #include "json_body.h"
 
 namespace anyslot::server {
@@ -14,18 +12,10 @@ using nlohmann::json;
 
 namespace {
 
+constexpr size_t kLargeAnswer = 64 << 10;  // bytes
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-ApiError queue_full(size_t limit) {
-  return {
-      429,
-      "the server is already handling " + std::to_string(limit) +
-          " requests, the most that it takes (--max-running-requests, --max-queue); try again soon",
-      "",
-      "queue_full",
-      {{"Retry-After", "1"}}};
 }
 
 bool shows_something(const Event& event) {
@@ -68,17 +58,14 @@ ApiExpected<AnswerJob::Submitted> AnswerJob::submit() const try {
   auto request = head_.api == Api::kChat ? parse_chat_request(*body, context_.rules)
                                          : parse_completion_request(*body, context_.rules);
   if (!request) return request.error();
-  const auto prompt =
-      engine_request(context_.engine, *request, tenant_salt(call_.tenant, request->cache_salt));
+  const auto prompt = engine_request(context_.engine, *request, call_.tenant);
   if (!prompt.ok()) return error_of(prompt.status());
   auto stream = context_.engine.submit(*prompt);
   if (!stream.ok()) return error_of(stream.status());
   return Submitted{std::move(*stream), request->sampling.n, request->stream,
                    request->include_usage};
-} catch (const std::bad_alloc&) {
-  return ApiError{503, "there is not enough memory for the request", "", "out_of_memory"};
 } catch (const std::exception& error) {
-  return internal_error_of(error);
+  return failure_of(error);
 }
 
 void AnswerJob::begin(ApiExpected<Submitted> submitted) {
@@ -128,10 +115,8 @@ void AnswerJob::take(const Event& event) {
   if (submitted_->streams) {
     send_chunk(event);
   } else {
-    const Engine& engine = context_.engine;
-    choices_[static_cast<size_t>(event.choice)].add(
-        event, [&engine](int32_t id) { return engine.token_bytes(id); });
-    if (event.last) send_whole(event.usage);
+    choices_[static_cast<size_t>(event.choice)].add(event);
+    if (event.last) return send_whole(event.usage);
   }
   if (event.last) leave(Outcome::kOk);
 }
@@ -167,12 +152,37 @@ void AnswerJob::send_chunk(const Event& event) {
   call_.sink->end_events();
 }
 
+std::string AnswerJob::whole_text(const Usage& usage) const {
+  const Engine& engine = context_.engine;
+  return answer_text(head_, choices_, usage,
+                     [&engine](int32_t id) { return engine.token_bytes(id); });
+}
+
+// A large one is written by a worker, so that no other connection waits for it.
 void AnswerJob::send_whole(const Usage& usage) {
-  json choices = json::array();
-  for (const ChoiceBuilder& choice : choices_) choices.push_back(choice.whole());
-  HttpReply reply;
-  reply.body = answer_text(head_, std::move(choices), usage);
-  call_.sink->reply(std::move(reply));
+  size_t bytes = 0;
+  for (const ChoiceBuilder& choice : choices_) bytes += choice.whole_bytes();
+  const auto send = [job = shared_from_this()](HttpReply reply) {
+    if (job->ended_) return;
+    const Outcome outcome = reply.status == 200 ? Outcome::kOk : Outcome::kError;
+    job->call_.sink->reply(std::move(reply));
+    job->leave(outcome);
+  };
+  if (bytes <= kLargeAnswer) {
+    HttpReply reply;
+    reply.body = whole_text(usage);
+    return send(std::move(reply));
+  }
+  context_.workers([job = shared_from_this(), usage, send] {
+    if (job->ended_) return;
+    const auto reply = std::make_shared<HttpReply>();
+    try {
+      reply->body = job->whole_text(usage);
+    } catch (const std::exception& error) {
+      *reply = error_reply(failure_of(error));
+    }
+    job->context_.io([send, reply] { send(std::move(*reply)); });
+  });
 }
 
 void AnswerJob::fail(const ApiError& error) {

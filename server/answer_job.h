@@ -38,6 +38,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   void observe(const Event& event);
   void send_chunk(const Event& event);
   void send_whole(const Usage& usage);
+  std::string whole_text(const Usage& usage) const;
   void fail(const ApiError& error);
   /// The server shuts down and will not wait any longer.
   void cancel();

@@ -10,13 +10,17 @@ using nlohmann::json;
 
 namespace {
 
+constexpr size_t kMaxMessages = 4096;
+constexpr size_t kMaxParts = 4096;  // of one message
+
 ChatRole read_role(RequestFields& message) {
   message.require("role");
   const std::string role = message.string("role").value_or("user");
   if (role == "system" || role == "developer") return ChatRole::kSystem;
   if (role == "assistant") return ChatRole::kAssistant;
   if (role != "user") {
-    message.fail("role", "\"" + role + "\" is not supported; use system, user or assistant",
+    message.fail("role",
+                 "\"" + excerpt(role) + "\" is not supported; use system, user or assistant",
                  "unsupported_role");
   }
   return ChatRole::kUser;
@@ -25,12 +29,14 @@ ChatRole read_role(RequestFields& message) {
 /// [{"type": "text", "text": "..."}, ...]
 std::string read_parts(RequestFields& message, const json& parts) {
   std::string content;
-  for (size_t i = 0; i < parts.size(); ++i) {
+  message.check_size("content", parts, kMaxParts);
+  for (size_t i = 0; message.ok() && i < parts.size(); ++i) {
     RequestFields part(parts[i], message.name("content") + "[" + std::to_string(i) + "]");
     const std::string type = part.string("type").value_or("");
     if (part.ok() && type != "text") {
-      message.fail({400, part.name("type") + ": \"" + type + "\" is not supported; only text is",
-                    part.name("type"), "unsupported_content"});
+      message.fail(
+          {400, part.name("type") + ": \"" + excerpt(type) + "\" is not supported; only text is",
+           part.name("type"), "unsupported_content"});
       return content;
     }
     part.require("text");
@@ -60,13 +66,14 @@ std::vector<ChatMessage> read_messages(RequestFields& fields, int max_documents,
   const json* list = fields.array("messages");
   if (list == nullptr) return messages;
   if (list->empty()) fields.fail("messages", "is empty");
-  for (size_t i = 0; i < list->size(); ++i) {
+  fields.check_size("messages", *list, kMaxMessages);
+  for (size_t i = 0; fields.ok() && i < list->size(); ++i) {
     RequestFields message((*list)[i], "messages[" + std::to_string(i) + "]");
     ChatMessage& read = messages.emplace_back();
     read.role = read_role(message);
     read.content = read_content(message);
     std::vector<DocumentInput> own =
-        read_documents(message, "documents", max_documents - static_cast<int>(documents.size()));
+        read_documents(message, "documents", max_documents, documents.size());
     read.documents = plain_documents(own);
     std::move(own.begin(), own.end(), std::back_inserter(documents));
     for (const char* key : {"tool_calls", "annotations"}) message.unsupported(key, {json::array()});

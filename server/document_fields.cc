@@ -30,6 +30,10 @@ DocumentInput read_document(RequestFields& fields, const json& value, const std:
   if (input.document.text.empty()) document.fail("text", "is empty: there is nothing to encode");
   input.document.title = document.string("title");
   input.document.id = document.string("id").value_or("");
+  if (input.document.id.size() > kMaxIdBytes) {
+    document.fail("id", "has " + std::to_string(input.document.id.size()) + " bytes; at most " +
+                            std::to_string(kMaxIdBytes) + " are allowed");
+  }
   input.pin = document.boolean("pin").value_or(false);
   input.ttl_seconds = document.integer("ttl", 0, kMaxTtlSeconds);
   if (const auto error = document.finish()) fields.fail(*error);
@@ -39,18 +43,20 @@ DocumentInput read_document(RequestFields& fields, const json& value, const std:
 }  // namespace
 
 std::vector<DocumentInput> read_documents(RequestFields& fields, const std::string& key,
-                                          int max_documents) {
+                                          int max_documents, size_t num_before) {
   std::vector<DocumentInput> documents;
   const json* list = fields.array(key);
   if (list == nullptr) return documents;
-  if (list->size() > static_cast<size_t>(max_documents)) {
+  if (const size_t all = num_before + list->size(); all > static_cast<size_t>(max_documents)) {
     fields.fail(key,
-                "has " + std::to_string(list->size()) + " documents; at most " +
-                    std::to_string(max_documents) + " are allowed",
+                (num_before == 0 ? "has " : "with those before it, the request has ") +
+                    std::to_string(all) + " documents; at most " + std::to_string(max_documents) +
+                    " are allowed",
                 "too_many_documents");
     return documents;
   }
-  for (size_t i = 0; i < list->size(); ++i) {
+  documents.reserve(list->size());
+  for (size_t i = 0; fields.ok() && i < list->size(); ++i) {
     documents.push_back(
         read_document(fields, (*list)[i], fields.name(key) + "[" + std::to_string(i) + "]"));
   }

@@ -20,9 +20,9 @@ struct DocumentInput {
 };
 
 /// Reads a field that holds a list of documents, each a string or {text, title?, id?, pin?, ttl?}.
-/// `max_documents`: of the list.
+/// `max_documents`: of the request, which has `num_before` in other lists already.
 std::vector<DocumentInput> read_documents(RequestFields& fields, const std::string& key,
-                                          int max_documents);
+                                          int max_documents, size_t num_before = 0);
 
 std::vector<Document> plain_documents(const std::vector<DocumentInput>& inputs);
 

@@ -1,6 +1,8 @@
 #include "documents_api.h"
 
+#include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -29,41 +31,36 @@ json document_json(const CachedDocument& document) {
       {"ttl_left_seconds", document.ttl_left_seconds ? json(*document.ttl_left_seconds) : json()}};
 }
 
-/// Registers the documents of one request, all at once, and answers when the last one is ready.
+/// Registers the documents of one request and answers when the last one is ready, or the first one
+/// has failed. They are with the engine a few at a time, in their order, so that requests that come
+/// later wait for few of them only. Ends when the client leaves.
 class Registration : public std::enable_shared_from_this<Registration> {
  public:
   Registration(ServingContext& context, Call call) : context_(context), call_(std::move(call)) {}
 
   /// I/O thread.
-  void enter() {
+  void start() {
     const std::weak_ptr<Registration> weak = weak_from_this();
     active_id_ = context_.active.enter([weak] {
       if (const auto self = weak.lock()) {
         self->finish(error_reply({503, "the server is shutting down", "", "shutting_down"}));
       }
     });
-  }
-
-  /// Worker.
-  void run() try {
-    auto segments = parse();
-    if (!segments) return post(error_reply(segments.error()));
-    if (segments->empty()) return post(json_reply({{"object", "list"}, {"data", json::array()}}));
-    documents_.resize(segments->size());
-    left_ = segments->size();
-    for (size_t i = 0; i < segments->size(); ++i) {
-      context_.engine.register_document(
-          (*segments)[i], options_,
-          [self = shared_from_this(), i, io = context_.io](Expected<CachedDocument> document) {
-            io([self, i, document = std::move(document)] { self->add(i, document); });
-          });
-    }
-  } catch (const std::exception& error) {
-    post(error_reply(internal_error_of(error)));
+    call_.sink->on_gone([weak] {
+      if (const auto self = weak.lock()) self->leave();
+    });
+    context_.workers([self = shared_from_this()] {
+      if (self->ended_) return;
+      const auto parsed = std::make_shared<ApiExpected<std::vector<Segment>>>(self->parse());
+      self->context_.io([self, parsed] { self->begin(std::move(*parsed)); });
+    });
   }
 
  private:
-  ApiExpected<std::vector<Segment>> parse() {
+  static constexpr size_t kAtOnce = 8;  // documents with the engine
+
+  // Worker.
+  ApiExpected<std::vector<Segment>> parse() try {
     const auto body = parse_body(call_.http.body, context_.limits.max_json_depth);
     if (!body) return body.error();
     RequestFields fields(*body, "");
@@ -71,61 +68,113 @@ class Registration : public std::enable_shared_from_this<Registration> {
     fields.require("documents");
     const auto documents = read_documents(fields, "documents", context_.rules.max_documents);
     options_.method = read_method(fields);
+    options_.tenant = call_.tenant;
     options_.cache_salt = tenant_salt(call_.tenant, fields.string("cache_salt").value_or(""));
     if (auto error = fields.finish()) return *std::move(error);
     auto segments = document_segments(context_.engine, documents);
     if (!segments.ok()) return error_of(segments.status());
     return *std::move(segments);
+  } catch (const std::exception& error) {
+    return failure_of(error);
   }
 
-  void post(HttpReply reply) {
-    context_.io([self = shared_from_this(), reply = std::move(reply)] { self->finish(reply); });
+  void begin(ApiExpected<std::vector<Segment>> segments) {
+    call_.http.body = {};
+    if (ended_) return;
+    if (!segments) return finish(error_reply(segments.error()));
+    segments_ = *std::move(segments);
+    documents_.resize(segments_.size());
+    give_up_.resize(segments_.size());
+    go_on();
+  }
+
+  void go_on() {
+    if (num_ended_ == segments_.size()) {
+      return finish(json_reply({{"object", "list"}, {"data", documents_}}));
+    }
+    if (handing_in_ || num_given_ == segments_.size() || num_given_ - num_ended_ >= kAtOnce) return;
+    handing_in_ = true;
+    context_.workers([self = shared_from_this(), index = num_given_++] { self->hand_in(index); });
+  }
+
+  // Worker: the call tokenizes.
+  void hand_in(size_t index) {
+    if (ended_) return;
+    std::function<void()> give_up = [] {};
+    const auto done = [self = shared_from_this(), index, io = context_.io](auto document) {
+      io([self, index, document = std::move(document)] { self->add(index, document); });
+    };
+    try {
+      give_up = context_.engine.register_document(segments_[index], options_, done);
+    } catch (const std::exception& error) {
+      context_.io([self = shared_from_this(), index, failure = failure_of(error)] {
+        self->fail(index, failure);
+      });
+    }
+    context_.io([self = shared_from_this(), index, give_up = std::move(give_up)] {
+      self->keep(index, give_up);
+    });
+  }
+
+  void keep(size_t index, std::function<void()> give_up) {
+    if (ended_) return give_up();
+    give_up_[index] = std::move(give_up);
+    handing_in_ = false;
+    go_on();
   }
 
   void add(size_t index, const Expected<CachedDocument>& document) {
-    if (document.ok()) {
-      documents_[index] = document_json(*document);
-    } else if (!failed_) {
-      ApiError error = error_of(document.status());
-      const std::string name = "documents[" + std::to_string(index) + "]";
-      if (error.param != name) error.message = name + ": " + error.message;
-      error.param = name;
-      failed_ = std::move(error);
-    }
-    if (--left_ > 0 || ended_) return;
-    finish(failed_ ? error_reply(*failed_)
-                   : json_reply({{"object", "list"}, {"data", documents_}}));
+    if (ended_) return;
+    if (!document.ok()) return fail(index, error_of(document.status()));
+    documents_[index] = document_json(*document);
+    ++num_ended_;
+    go_on();
   }
 
-  void finish(const HttpReply& reply) {
-    if (std::exchange(ended_, true)) return;
+  void fail(size_t index, ApiError error) {
+    const std::string name = "documents[" + std::to_string(index) + "]";
+    if (error.param != name) error.message = name + ": " + error.message;
+    error.param = name;
+    finish(error_reply(error));
+  }
+
+  void finish(HttpReply reply) {
+    if (ended_) return;
+    const auto sink = call_.sink;
+    leave();
+    sink->reply(std::move(reply));
+  }
+
+  void leave() {
+    if (ended_.exchange(true)) return;
+    const auto self = shared_from_this();
     context_.active.leave(active_id_);
-    call_.sink->reply(reply);
+    for (const auto& give_up : give_up_) {
+      if (give_up) give_up();
+    }
+    call_.sink->on_gone({});
     call_.sink.reset();
   }
 
   ServingContext& context_;  // perhaps gone once this has ended
   Call call_;
   uint64_t active_id_ = 0;
+  std::atomic<bool> ended_{false};  // written on the I/O thread; so are those that follow options_
   DocumentOptions options_;
+  std::vector<Segment> segments_;
   std::vector<json> documents_;
-  size_t left_ = 0;
-  std::optional<ApiError> failed_;
-  bool ended_ = false;
+  std::vector<std::function<void()>> give_up_;
+  size_t num_given_ = 0;  // to the engine
+  size_t num_ended_ = 0;
+  bool handing_in_ = false;
 };
 
 void register_documents(ServingContext& context, Call call) {
   if (context.active.full()) {
-    call.sink->reply(error_reply({429,
-                                  "the server has no room for more requests; try again soon",
-                                  "",
-                                  "queue_full",
-                                  {{"Retry-After", "1"}}}));
+    call.sink->reply(error_reply(queue_full(context.active.limit())));
     return;
   }
-  const auto registration = std::make_shared<Registration>(context, std::move(call));
-  registration->enter();
-  context.workers([registration] { registration->run(); });
+  std::make_shared<Registration>(context, std::move(call))->start();
 }
 
 std::string salt_of(const Call& call) {

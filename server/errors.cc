@@ -1,5 +1,7 @@
 #include "errors.h"
 
+#include <new>
+
 #include "json_body.h"
 
 namespace anyslot::server {
@@ -21,17 +23,30 @@ std::string_view error_type(int status) {
   }
 }
 
+constexpr size_t kMaxQuote = 100;
+constexpr size_t kMaxMessage = 2000;  // of an error, whoever wrote it
+
+/// Cut between two characters.
+std::string shortened(std::string_view text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return std::string(text);
+  size_t end = max_bytes;
+  while (end > 0 && (text[end] & '\xc0') == '\x80') --end;
+  return std::string(text.substr(0, end)) + "...";
+}
+
 nlohmann::json or_null(const std::string& text) {
   return text.empty() ? nlohmann::json() : nlohmann::json(text);
 }
 
 }  // namespace
 
+std::string excerpt(std::string_view text) { return shortened(text, kMaxQuote); }
+
 std::string error_body(const ApiError& error) {
   return to_text({{"error",
-                   {{"message", error.message},
+                   {{"message", shortened(error.message, kMaxMessage)},
                     {"type", error_type(error.status)},
-                    {"param", or_null(error.param)},
+                    {"param", or_null(shortened(error.param, kMaxMessage))},
                     {"code", or_null(error.code)}}}});
 }
 
@@ -64,8 +79,21 @@ ApiError error_of(const Status& status) {
   return {500, status.message(), "", "internal_error"};
 }
 
-ApiError internal_error_of(const std::exception& error) {
+ApiError failure_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return {503, "there is not enough memory for the request", "", "out_of_memory"};
+  }
   return {500, std::string("internal error: ") + error.what(), "", "internal_error"};
+}
+
+ApiError queue_full(size_t limit) {
+  return {429,
+          "the server is already handling " + std::to_string(limit) +
+              " requests, the most that it takes (--max-running-requests, --max-queue); try again "
+              "soon",
+          "",
+          "queue_full",
+          {{"Retry-After", "1"}}};
 }
 
 }  // namespace anyslot::server

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -20,14 +22,21 @@ struct ApiError {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
+/// At most about a hundred bytes of what a client sent, to be told in a message.
+std::string excerpt(std::string_view text);
+
 /// {"error": {...}} on one line; the type follows from the status.
 std::string error_body(const ApiError& error);
 HttpReply error_reply(const ApiError& error);
 
 /// The engine's refusal as an answer.
 ApiError error_of(const Status& status);
-/// What nobody foresaw as an answer.
-ApiError internal_error_of(const std::exception& error);
+
+/// The answer when work for a request throws: 503 when memory does not suffice, else 500.
+ApiError failure_of(const std::exception& error);
+
+/// The answer to a request beyond those that the server works on.
+ApiError queue_full(size_t limit);
 
 /// A value or the answer that tells why there is none.
 template <typename T>

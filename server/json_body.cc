@@ -12,10 +12,18 @@ using nlohmann::json;
 
 namespace {
 
-/// Brackets outside of strings, open at once at most; `json` need not be valid.
-int depth_of(std::string_view json) {
+constexpr size_t kMaxValues = size_t{1} << 20;
+
+/// Counted in text that need not be JSON.
+struct Shape {
+  int depth = 0;      // brackets outside of strings, open at once at most
+  size_t values = 0;  // at least as many as the text has
+};
+
+Shape shape_of(std::string_view json) {
+  Shape shape;
+  shape.values = 1;
   int depth = 0;
-  int deepest = 0;
   bool in_string = false;
   for (size_t i = 0; i < json.size(); ++i) {
     const char c = json[i];
@@ -25,12 +33,15 @@ int depth_of(std::string_view json) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
+      shape.depth = std::max(shape.depth, ++depth);
+      ++shape.values;
     } else if (c == '}' || c == ']') {
       --depth;
+    } else if (c == ',') {
+      ++shape.values;
     }
   }
-  return deepest;
+  return shape;
 }
 
 /// Watches a parser for a key that stands twice in one object: the parser would drop the first
@@ -58,18 +69,31 @@ class KeyWatch {
 std::string reason_of(const json::exception& error) {
   const std::string_view what = error.what();
   const size_t end = what.find("] ");
-  return std::string(end == std::string_view::npos ? what : what.substr(end + 2));
+  const std::string_view reason = end == std::string_view::npos ? what : what.substr(end + 2);
+  constexpr std::string_view kQuote = "last read: '";
+  const size_t quote = reason.find(kQuote);
+  if (quote == std::string_view::npos) return std::string(reason);
+  const size_t token = quote + kQuote.size();
+  return std::string(reason.substr(0, token)) + excerpt(reason.substr(token));
 }
 
 }  // namespace
 
 ApiExpected<json> parse_body(std::string_view body, int max_depth) {
   if (body.empty()) return ApiError{400, "the request has no body; send a JSON object"};
-  if (const int depth = depth_of(body); depth > max_depth) {
+  const Shape shape = shape_of(body);
+  if (shape.depth > max_depth) {
     return ApiError{400,
-                    "the body nests " + std::to_string(depth) + " levels of brackets; at most " +
-                        std::to_string(max_depth) + " are allowed",
+                    "the body nests " + std::to_string(shape.depth) +
+                        " levels of brackets; at most " + std::to_string(max_depth) +
+                        " are allowed",
                     "", "json_too_deep"};
+  }
+  if (shape.values > kMaxValues) {
+    return ApiError{400,
+                    "the body has about " + std::to_string(shape.values) + " values; at most " +
+                        std::to_string(kMaxValues) + " are allowed",
+                    "", "json_too_large"};
   }
   try {
     KeyWatch keys;

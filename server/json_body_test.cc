@@ -27,6 +27,22 @@ TEST(JsonBody, SurvivesAMillionBrackets) {
   EXPECT_EQ(body.error().status, 400);
 }
 
+TEST(JsonBody, RefusesMillionsOfValues) {
+  std::string text = "{\"a\": [{}";
+  for (int i = 0; i < 1'100'000; ++i) text += ",{}";
+  const auto body = parse_body(text + "]}", 32);
+  ASSERT_FALSE(body.ok());
+  EXPECT_EQ(body.error().code, "json_too_large");
+  EXPECT_THAT(body.error().message, HasSubstr("at most 1048576"));
+  EXPECT_TRUE(parse_body("{\"a\": \"" + std::string(2'000'000, ',') + "\"}", 32).ok());
+}
+
+TEST(JsonBody, QuotesLittleOfWhatIsNoJson) {
+  const auto body = parse_body("{\"a\": \"" + std::string(1 << 20, 'x'), 32);
+  ASSERT_FALSE(body.ok());
+  EXPECT_LT(body.error().message.size(), 400U);
+}
+
 TEST(JsonBody, RefusesMalformedJson) {
   for (const std::string text : {"{", "{\"a\": }", "nul", "{\"a\": 1e999}", "[1]", "", "{} {}",
                                  "{\"a\": \"\\ud800\"}", "{\"a\": \"\xff\"}"}) {

@@ -1,7 +1,10 @@
 #include "logprobs_json.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+
+#include "json_body.h"
 
 namespace anyslot::server {
 
@@ -55,6 +58,27 @@ void append_completion_logprob(const TokenInfo& token, size_t& offset, json& log
   logprobs["top_logprobs"].push_back(std::move(top));
   logprobs["text_offset"].push_back(offset);
   offset += num_characters(token.bytes);
+}
+
+void append_completion_logprobs(std::string& text, size_t count,
+                                const std::function<TokenInfo(size_t)>& token) {
+  size_t offset = 0;
+  std::array<std::string, 4> lists;
+  constexpr std::array kNames = {"tokens", "token_logprobs", "top_logprobs", "text_offset"};
+  for (size_t i = 0; i < count; ++i) {
+    json one = empty_completion_logprobs();
+    append_completion_logprob(token(i), offset, one);
+    for (size_t list = 0; list < lists.size(); ++list) {
+      if (i > 0) lists[list] += ',';
+      lists[list] += to_text(one[kNames[list]][0]);
+    }
+  }
+  for (size_t list = 0; list < lists.size(); ++list) {
+    text.append(list == 0 ? "{\"" : ",\"").append(kNames[list]).append("\":[");
+    text.append(lists[list]).append("]");
+    lists[list] = {};
+  }
+  text += '}';
 }
 
 }  // namespace anyslot::server

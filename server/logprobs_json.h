@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -22,5 +23,9 @@ nlohmann::json chat_logprob(const TokenInfo& token);
 /// of the token, in characters, and moves behind it.
 void append_completion_logprob(const TokenInfo& token, size_t& offset, nlohmann::json& logprobs);
 nlohmann::json empty_completion_logprobs();
+
+/// Appends the same of `count` tokens to JSON text, with offsets from 0.
+void append_completion_logprobs(std::string& text, size_t count,
+                                const std::function<TokenInfo(size_t)>& token);
 
 }  // namespace anyslot::server

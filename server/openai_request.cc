@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api_keys.h"
 #include "chat_messages.h"
 #include "request_fields.h"
 #include "sampling_fields.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr int kDefaultCompletionTokens = 16;
 constexpr int kMaxTopLogprobs = 20;
+constexpr int64_t kMaxLogprobs = 1 << 18;  // of one answer
 
 /// Fields of OpenAI's and other servers' requests that change nothing here.
 void read_fields_without_effect(RequestFields& fields) {
@@ -60,8 +62,10 @@ int read_max_tokens(RequestFields& fields, const std::string& key, int fallback)
 }
 
 /// min_tokens beyond a default of max_tokens is no mistake of the caller.
-void fit_max_tokens(SamplingParams& sampling, bool given) {
+void fit_max_tokens(AnswerRequest& request, bool given) {
+  SamplingParams& sampling = request.sampling;
   if (!given) sampling.max_tokens = std::max(sampling.max_tokens, sampling.min_tokens);
+  request.fit_max_tokens = !given;
 }
 
 Prompt read_prompt(RequestFields& fields) {
@@ -98,6 +102,20 @@ void read_chat_logprobs(RequestFields& fields, SamplingParams& sampling) {
   }
 }
 
+/// An answer that is not streamed is kept whole.
+void check_logprobs(RequestFields& fields, const AnswerRequest& request) {
+  const SamplingParams& sampling = request.sampling;
+  if (!sampling.logprobs || request.stream) return;
+  const int64_t per_token = sampling.top_logprobs + 1;
+  const int64_t count = sampling.n * int64_t{sampling.max_tokens} * per_token;
+  if (count <= kMaxLogprobs) return;
+  fields.fail("logprobs", "n (" + std::to_string(sampling.n) + ") x max_tokens (" +
+                              std::to_string(sampling.max_tokens) + ") x " +
+                              std::to_string(per_token) + " log-probabilities a token are " +
+                              std::to_string(count) + "; at most " + std::to_string(kMaxLogprobs) +
+                              " are allowed without stream: true");
+}
+
 void refuse_tools(RequestFields& fields) {
   for (const char* key : {"tools", "functions"}) fields.unsupported(key, {json::array()});
   for (const char* key : {"tool_choice", "function_call"}) fields.unsupported(key, {"none"});
@@ -117,15 +135,15 @@ void check_model(RequestFields& fields, const std::string& served) {
   fields.require("model");
   const std::string model = fields.string("model").value_or(served);
   if (model == served) return;
-  fields.fail(ApiError{404,
-                       "the model \"" + model + "\" is not served here; use \"" + served + "\"",
-                       "model", "model_not_found"});
+  fields.fail(ApiError{
+      404, "the model \"" + excerpt(model) + "\" is not served here; use \"" + served + "\"",
+      "model", "model_not_found"});
 }
 
 std::optional<Method> read_method(RequestFields& fields) {
   const auto name = fields.string("method");
   if (!name) return std::nullopt;
-  const Expected<Method> method = parse_method(*name);
+  const Expected<Method> method = parse_method(excerpt(*name));
   if (method.ok()) return *method;
   fields.fail("method", method.status().message());
   return std::nullopt;
@@ -138,8 +156,9 @@ ApiExpected<AnswerRequest> parse_completion_request(const json& body, const Requ
   request.input = read_prompt(fields);
   const bool limited = fields.find("max_tokens") != nullptr;
   request.sampling.max_tokens = read_max_tokens(fields, "max_tokens", kDefaultCompletionTokens);
-  fit_max_tokens(request.sampling, limited);
+  fit_max_tokens(request, limited);
   read_completion_logprobs(fields, request.sampling);
+  check_logprobs(fields, request);
   fields.unsupported("suffix", {""});
   fields.unsupported("best_of", {1, request.sampling.n});
   fields.unsupported("add_special_tokens", {false});
@@ -157,15 +176,16 @@ ApiExpected<AnswerRequest> parse_chat_request(const json& body, const RequestRul
   request.sampling.max_tokens =
       read_max_tokens(fields, "max_completion_tokens",
                       read_max_tokens(fields, "max_tokens", rules.default_chat_tokens));
-  fit_max_tokens(request.sampling, limited);
+  fit_max_tokens(request, limited);
   read_chat_logprobs(fields, request.sampling);
+  check_logprobs(fields, request);
   refuse_tools(fields);
   if (auto error = fields.finish()) return *std::move(error);
   return request;
 }
 
 Expected<Request> engine_request(const Engine& engine, const AnswerRequest& request,
-                                 const std::string& cache_salt) {
+                                 const std::string& tenant) {
   Request result;
   if (const auto* chat = std::get_if<Conversation>(&request.input)) {
     const std::vector<DocumentInput> leading(
@@ -189,7 +209,9 @@ Expected<Request> engine_request(const Engine& engine, const AnswerRequest& requ
   }
   result.sampling = request.sampling;
   result.method = request.method;
-  result.cache_salt = cache_salt;
+  result.fit_max_tokens = request.fit_max_tokens;
+  result.cache_salt = tenant_salt(tenant, request.cache_salt);
+  result.tenant = tenant;
   return result;
 }
 

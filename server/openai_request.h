@@ -41,6 +41,7 @@ struct AnswerRequest {
   SamplingParams sampling;
   std::optional<Method> method;
   std::string cache_salt;
+  bool fit_max_tokens = false;  // max_tokens is a default
   bool stream = false;
   bool include_usage = false;  // in a chunk of its own at the end of a stream
 };
@@ -56,9 +57,9 @@ ApiExpected<AnswerRequest> parse_chat_request(const nlohmann::json& body,
 void check_model(RequestFields& fields, const std::string& served);
 std::optional<Method> read_method(RequestFields& fields);
 
-/// The request for the engine: its prompt is put together by the model's templates. `cache_salt`
-/// replaces that of the request.
+/// The request for the engine: its prompt is put together by the model's templates. `tenant`: the
+/// one that asks; empty: there are none.
 Expected<Request> engine_request(const Engine& engine, const AnswerRequest& request,
-                                 const std::string& cache_salt);
+                                 const std::string& tenant);
 
 }  // namespace anyslot::server

@@ -57,6 +57,79 @@ TEST(ChatRequest, HasTheDefaultsOfOpenAi) {
   EXPECT_EQ(messages[0].content, "Hi");
 }
 
+TEST(ChatRequest, RefusesLongIdsWithBothNumbers) {
+  const json document = {{"text", "x"}, {"id", std::string(257, 'i')}};
+  const ApiError error = chat_error({{"documents", {document}}});
+  EXPECT_EQ(error.status, 400);
+  EXPECT_EQ(error.param, "documents[0].id");
+  EXPECT_THAT(error.message, HasSubstr("257 bytes; at most 256"));
+}
+
+TEST(ChatRequest, BoundsTheLogprobsOfAnAnswerThatIsKept) {
+  json fields = {{"n", 128}, {"logprobs", true}, {"top_logprobs", 20}, {"max_tokens", 100}};
+  const ApiError error = chat_error(fields);
+  EXPECT_EQ(error.param, "logprobs");
+  EXPECT_THAT(error.message, HasSubstr("n (128) x max_tokens (100) x 21"));
+  EXPECT_THAT(error.message, HasSubstr("are 268800; at most 262144"));
+  fields["stream"] = true;
+  EXPECT_EQ(chat_error(fields).status, 200);
+  fields["stream"] = false;
+  fields["n"] = 124;
+  EXPECT_EQ(chat_error(fields).status, 200);
+  EXPECT_EQ(completion_error({{"n", 128}, {"logprobs", 20}, {"max_tokens", 100}}).param,
+            "logprobs");
+}
+
+TEST(ChatRequest, BoundsItsLists) {
+  const auto message = json{{"role", "user"}, {"content", "Hi"}};
+  EXPECT_EQ(chat_error({{"messages", json(4096, message)}}).status, 200);
+  const ApiError many = chat_error({{"messages", json(4097, message)}});
+  EXPECT_EQ(many.code, "too_many_elements");
+  EXPECT_THAT(many.message, HasSubstr("4097 elements; at most 4096"));
+  const json parts(4097, {{"type", "text"}, {"text", "x"}});
+  EXPECT_EQ(chat_error({{"messages", {{{"role", "user"}, {"content", parts}}}}}).code,
+            "too_many_elements");
+  EXPECT_EQ(chat_error({{"stop", json(65, "x")}}).code, "too_many_elements");
+  EXPECT_EQ(chat_error({{"stop_token_ids", json(1025, 1)}}).code, "too_many_elements");
+}
+
+TEST(ChatRequest, CountsTheDocumentsOfAllTurns) {
+  const ApiError error = chat_error(
+      {{"documents", {"a", "b"}},
+       {"messages", {{{"role", "user"}, {"content", "Hi"}, {"documents", {"c", "d"}}}}}});
+  EXPECT_EQ(error.code, "too_many_documents");
+  EXPECT_THAT(error.message, HasSubstr("4 documents; at most 3 are allowed"));
+}
+
+TEST(ChatRequest, QuotesLittleOfWhatWasSent) {
+  const std::string text(1 << 20, 'x');
+  const json message = {{"role", text}, {"content", "Hi"}};
+  const json part = {{"type", text}};
+  for (const json& fields : {json{{"model", text}}, json{{text, 1}}, json{{"method", text}},
+                             json{{"messages", {message}}}, json{{"max_tokens", text}},
+                             json{{"messages", {{{"role", "user"}, {"content", {part}}}}}}}) {
+    const ApiError error = chat_error(fields);
+    EXPECT_GE(error.status, 400);
+    EXPECT_LT(error.message.size(), 400U) << error.message.substr(0, 40);
+    EXPECT_LT(error.param.size(), 200U);
+  }
+  EXPECT_EQ(excerpt("\xe2\x82\xac" + std::string(99, 'x') + "y").size(), 103U);
+  EXPECT_EQ(excerpt(std::string(99, 'x') + "\xe2\x82\xac"), std::string(99, 'x') + "...");
+}
+
+TEST(ChatRequest, RefusesNumbersThatNoFloatCanBe) {
+  const ApiError error = chat_error({{"temperature", 1e300}});
+  EXPECT_EQ(error.param, "temperature");
+  EXPECT_THAT(error.message, HasSubstr("is 1e+300"));
+}
+
+TEST(ChatRequest, FitsOnlyADefaultOfMaxTokens) {
+  EXPECT_TRUE(must_parse_chat(chat_body()).fit_max_tokens);
+  json body = chat_body();
+  body["max_tokens"] = 5;
+  EXPECT_FALSE(must_parse_chat(body).fit_max_tokens);
+}
+
 TEST(ChatRequest, DrawsASeedUnlessOneIsGiven) {
   EXPECT_NE(must_parse_chat(chat_body()).sampling.seed, must_parse_chat(chat_body()).sampling.seed);
   json body = chat_body();

@@ -83,34 +83,51 @@ json ChoiceBuilder::logprobs_json(const Event& event, const TokenBytes& token_by
   return logprobs;
 }
 
-void ChoiceBuilder::add(const Event& event, const TokenBytes& token_bytes) {
+void ChoiceBuilder::add(Event event) {
   text_ += event.text;
-  if (json added = logprobs_json(event, token_bytes); !added.is_null()) {
-    if (logprobs_.is_null()) {
-      logprobs_ = std::move(added);
-    } else {
-      for (const auto& field : added.items()) {
-        if (!field.value().is_array()) continue;
-        json& list = logprobs_[field.key()];
-        list.insert(list.end(), field.value().begin(), field.value().end());
-      }
-    }
+  for (TokenLogprobs& token : event.logprobs) {
+    num_logprobs_ += 1 + token.top.size();
+    logprobs_.push_back(std::move(token));
   }
   if (event.finish_reason) finish_reason_ = finish_reason_name(*event.finish_reason);
   if (event.stop_reason) stop_reason_ = stop_reason_json(event.stop_reason);
 }
 
-json ChoiceBuilder::whole() const {
-  json choice = {{"index", index_},
-                 {"logprobs", logprobs_},
-                 {"finish_reason", finish_reason_},
-                 {"stop_reason", stop_reason_}};
+size_t ChoiceBuilder::whole_bytes() const {
+  constexpr size_t kLogprobBytes = 80;
+  return text_.size() + num_logprobs_ * kLogprobBytes;
+}
+
+// A token at a time: the tree of a whole answer takes ten times the memory of its text.
+void ChoiceBuilder::append_logprobs(std::string& text, const TokenBytes& token_bytes) const {
+  if (logprobs_.empty()) {
+    text += "null";
+  } else if (api_ == Api::kChat) {
+    text += R"({"content":[)";
+    for (const TokenLogprobs& token : logprobs_) {
+      if (&token != &logprobs_.front()) text += ',';
+      text += to_text(chat_logprob(token_info(token, token_bytes)));
+    }
+    text += R"(],"refusal":null})";
+  } else {
+    append_completion_logprobs(text, logprobs_.size(),
+                               [&](size_t i) { return token_info(logprobs_[i], token_bytes); });
+  }
+}
+
+void ChoiceBuilder::append_whole(std::string& text, const TokenBytes& token_bytes) const {
+  json choice = {
+      {"index", index_}, {"finish_reason", finish_reason_}, {"stop_reason", stop_reason_}};
   if (api_ == Api::kChat) {
     choice["message"] = {{"role", "assistant"}, {"content", text_}, {"refusal", nullptr}};
   } else {
     choice["text"] = text_;
   }
-  return choice;
+  text += to_text(choice);
+  text.back() = ',';
+  text += R"("logprobs":)";
+  append_logprobs(text, token_bytes);
+  text += '}';
 }
 
 json ChoiceBuilder::delta(const Event& event, const TokenBytes& token_bytes) {
@@ -141,11 +158,19 @@ std::string chunk_text(const AnswerHead& head, json choices, std::optional<json>
   return to_text(chunk);
 }
 
-std::string answer_text(const AnswerHead& head, json choices, const Usage& usage) {
+std::string answer_text(const AnswerHead& head, const std::vector<ChoiceBuilder>& choices,
+                        const Usage& usage, const TokenBytes& token_bytes) {
   json answer = head_json(head, false);
-  answer["choices"] = std::move(choices);
   answer["usage"] = usage_json(usage);
-  return to_text(answer);
+  std::string text = to_text(answer);
+  text.back() = ',';
+  text += R"("choices":[)";
+  for (const ChoiceBuilder& choice : choices) {
+    if (&choice != &choices.front()) text += ',';
+    choice.append_whole(text, token_bytes);
+  }
+  text += "]}";
+  return text;
 }
 
 }  // namespace anyslot::server

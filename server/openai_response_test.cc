@@ -18,6 +18,12 @@ Event token_event(int32_t id, std::optional<FinishReason> finish = std::nullopt)
   return event;
 }
 
+json whole_of(const ChoiceBuilder& choice) {
+  std::string text;
+  choice.append_whole(text, letter);
+  return json::parse(text);
+}
+
 Usage some_usage() {
   Usage usage;
   usage.prompt_tokens = 10;
@@ -39,9 +45,9 @@ TEST(OpenAiResponse, TellsUsageWithDocuments) {
 
 TEST(OpenAiResponse, PutsAChatTogether) {
   ChoiceBuilder choice(Api::kChat, 1);
-  choice.add(token_event(0), letter);
-  choice.add(token_event(1, FinishReason::kLength), letter);
-  const json whole = choice.whole();
+  choice.add(token_event(0));
+  choice.add(token_event(1, FinishReason::kLength));
+  const json whole = whole_of(choice);
   EXPECT_EQ(whole["index"], 1);
   EXPECT_EQ(whole["message"]["role"], "assistant");
   EXPECT_EQ(whole["message"]["content"], "ab");
@@ -54,11 +60,11 @@ TEST(OpenAiResponse, PutsAChatTogether) {
 
 TEST(OpenAiResponse, PutsACompletionTogether) {
   ChoiceBuilder choice(Api::kCompletions, 0);
-  choice.add(token_event(0), letter);
+  choice.add(token_event(0));
   Event last = token_event(1, FinishReason::kStop);
   last.stop_reason = StopReason(std::string("b"));
-  choice.add(last, letter);
-  EXPECT_EQ(choice.whole(), json::parse(R"({"index": 0, "text": "ab", "finish_reason": "stop",
+  choice.add(last);
+  EXPECT_EQ(whole_of(choice), json::parse(R"({"index": 0, "text": "ab", "finish_reason": "stop",
       "stop_reason": "b", "logprobs": {"tokens": ["a", "b"], "token_logprobs": [-0.5, -0.5],
       "top_logprobs": [{"a": -0.5, "b": -1.5}, {"b": -0.5, "c": -1.5}],
       "text_offset": [0, 1]}})"));
@@ -94,7 +100,13 @@ TEST(OpenAiResponse, WritesImpossibleTokensAsNumbers) {
 
 TEST(OpenAiResponse, NamesTheObject) {
   AnswerHead head{Api::kCompletions, "cmpl-1", 5, "demo"};
-  const json answer = json::parse(answer_text(head, json::array(), some_usage()));
+  const json answer = json::parse(answer_text(head, {}, some_usage(), letter));
+  EXPECT_EQ(answer["choices"], json::array());
+  const std::vector<ChoiceBuilder> two = {{head.api, 0}, {head.api, 1}};
+  const json choices = json::parse(answer_text(head, two, some_usage(), letter))["choices"];
+  ASSERT_EQ(choices.size(), 2U);
+  EXPECT_EQ(choices[1]["index"], 1);
+  EXPECT_TRUE(choices[1]["logprobs"].is_null());
   EXPECT_EQ(answer["object"], "text_completion");
   EXPECT_EQ(answer["id"], "cmpl-1");
   EXPECT_EQ(answer["created"], 5);

@@ -11,6 +11,11 @@ using nlohmann::json;
 
 namespace {
 
+/// A number as it is written; what else a value is.
+std::string written(const json& value) {
+  return value.is_number() ? value.dump() : std::string("of type ") + value.type_name();
+}
+
 const json kNoFields = json::object();
 
 }  // namespace
@@ -69,7 +74,7 @@ std::optional<int64_t> RequestFields::integer(const std::string& key, int64_t mi
     const int64_t value = field->get<int64_t>();
     if (fits_int64 && value >= minimum && value <= maximum) return value;
   }
-  fail(key, "is " + field->dump().substr(0, 40) + "; it must be a whole number from " +
+  fail(key, "is " + written(*field) + "; it must be a whole number from " +
                 std::to_string(minimum) + " to " + std::to_string(maximum));
   return std::nullopt;
 }
@@ -92,6 +97,14 @@ void RequestFields::require(const std::string& key) {
   if (find(key) == nullptr) fail(key, "is missing", "missing_field");
 }
 
+void RequestFields::check_size(const std::string& key, const json& list, size_t maximum) {
+  if (list.size() <= maximum) return;
+  fail(key,
+       "has " + std::to_string(list.size()) + " elements; at most " + std::to_string(maximum) +
+           " are allowed",
+       "too_many_elements");
+}
+
 void RequestFields::unsupported(const std::string& key, std::initializer_list<json> accepted) {
   const json* field = find(key);
   if (field == nullptr || std::ranges::find(accepted, *field) != accepted.end()) return;
@@ -99,7 +112,7 @@ void RequestFields::unsupported(const std::string& key, std::initializer_list<js
 }
 
 std::string RequestFields::name(const std::string& key) const {
-  return where_.empty() ? key : where_ + "." + key;
+  return where_.empty() ? excerpt(key) : where_ + "." + excerpt(key);
 }
 
 void RequestFields::fail(const std::string& key, const std::string& problem,
@@ -112,9 +125,11 @@ void RequestFields::fail(const ApiError& error) {
 }
 
 std::optional<ApiError> RequestFields::finish() {
+  if (error_) return error_;
   for (const auto& field : object_.items()) {
     if (!known_.contains(field.key())) {
       fail(field.key(), "is not a field of this request; leave it out", "unknown_field");
+      break;
     }
   }
   return error_;

@@ -35,6 +35,8 @@ class RequestFields {
   const nlohmann::json* object(const std::string& key);
 
   void require(const std::string& key);
+  /// Refuses a list of more than `maximum` elements.
+  void check_size(const std::string& key, const nlohmann::json& list, size_t maximum);
   /// A field that other servers know. Values that ask for what happens anyway are accepted.
   void unsupported(const std::string& key, std::initializer_list<nlohmann::json> accepted = {});
 

@@ -1,6 +1,8 @@
 #include "sampling_fields.h"
 
 #include <charconv>
+#include <cmath>
+#include <limits>
 #include <random>
 #include <string>
 
@@ -9,6 +11,9 @@ namespace anyslot::server {
 using nlohmann::json;
 
 namespace {
+
+constexpr size_t kMaxStopStrings = 64;
+constexpr size_t kMaxStopTokens = 1024;
 
 uint64_t random_seed() {
   std::random_device device;
@@ -28,7 +33,13 @@ void read_seed(RequestFields& fields, SamplingParams& sampling) {
 }
 
 void read_float(RequestFields& fields, const std::string& key, float& value) {
-  if (const auto number = fields.number(key)) value = static_cast<float>(*number);
+  const auto number = fields.number(key);
+  if (!number) return;
+  if (std::abs(*number) > double{std::numeric_limits<float>::max()}) {
+    fields.fail(key, "is " + fields.find(key)->dump() + ", which no 32-bit float can be");
+    return;
+  }
+  value = static_cast<float>(*number);
 }
 
 void read_stop(RequestFields& fields, SamplingParams& sampling) {
@@ -43,6 +54,8 @@ void read_stop(RequestFields& fields, SamplingParams& sampling) {
                 std::string("must be a string or an array of them, not ") + stop->type_name());
     return;
   }
+  fields.check_size("stop", *stop, kMaxStopStrings);
+  if (!fields.ok()) return;
   for (const json& text : *stop) {
     if (!text.is_string()) {
       fields.fail("stop", std::string("must hold strings, not ") + text.type_name());
@@ -55,6 +68,8 @@ void read_stop(RequestFields& fields, SamplingParams& sampling) {
 void read_stop_tokens(RequestFields& fields, SamplingParams& sampling) {
   const json* ids = fields.array("stop_token_ids");
   if (ids == nullptr) return;
+  fields.check_size("stop_token_ids", *ids, kMaxStopTokens);
+  if (!fields.ok()) return;
   for (const json& id : *ids) {
     if (!is_token_id(id)) {
       fields.fail("stop_token_ids", "must hold token ids");

@@ -85,6 +85,51 @@ TEST(ServerCache, ATimeToLiveEnds) {
   EXPECT_GE(server.metric("anyslot_expirations_total"), 1);
 }
 
+json many_documents(int count) {
+  json documents = json::array();
+  for (int i = 0; i < count; ++i) {
+    documents.push_back("The document " + std::to_string(i) + " of many. " + long_text());
+  }
+  return {{"documents", documents}};
+}
+
+TEST(ServerCache, AClientThatLeavesEndsItsRegistration) {
+  TestServer server(bundled_config());
+  {
+    TestClient client = server.connect();
+    client.send_request("POST", "/v1/documents", many_documents(500).dump(), {});
+    while (server.engine().documents("").empty()) std::this_thread::yield();
+  }
+  server.expect_idle();
+  EXPECT_LT(server.engine().documents("").size(), 400U);
+}
+
+TEST(ServerCache, ManyRegisteredDocumentsHoldNobodyUp) {
+  TestServer server(bundled_config());
+  TestClient registering = server.connect();
+  registering.send_request("POST", "/v1/documents", many_documents(500).dump(), {});
+  while (server.engine().documents("").empty()) std::this_thread::yield();
+  EXPECT_EQ(server.connect().post("/v1/completions", question(server, {"Short. "})).status, 200);
+  EXPECT_LT(server.engine().documents("").size(), 400U);
+  registering.close();
+  server.expect_idle();
+}
+
+TEST(ServerCache, TheFirstDocumentThatFailsEndsARegistration) {
+  TestServer server(bundled_config());
+  TestClient client = server.connect();
+  json body = many_documents(20);
+  std::string large;
+  for (int i = 0; i < 2000; ++i) large += "The river Masa is in Norway. ";
+  body["documents"][3] = large;
+  const ClientReply reply = client.post("/v1/documents", body);
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.error_code(), "context_length_exceeded");
+  EXPECT_EQ(reply.json()["error"]["param"], "documents[3]");
+  server.expect_idle();
+  EXPECT_EQ(client.post("/v1/documents", many_documents(20)).json()["data"].size(), 20U);
+}
+
 TEST(ServerCache, APinWithoutRoomIsNotAPromptThatIsTooLong) {
   EngineConfig config = bundled_config();
   config.kv_cache_bytes = int64_t{8} << 20;  // 64 blocks, of which 32 may be pinned

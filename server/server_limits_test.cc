@@ -313,6 +313,47 @@ TEST(ServerQueue, RefusesMoreThanItsQueueHolds) {
   EXPECT_EQ(third.get("/ready").status, 200);
 }
 
+TEST(ServerQueue, TokenizingAndRegisteringTakePlacesInIt) {
+  ServerOptions options;
+  options.max_requests = 1;
+  TestServer server(bundled_config(), options);
+  TestClient first = server.connect();
+  first.open_stream("/v1/completions", long_answer(server, 3000));
+  TestClient second = server.connect();
+  for (const auto& [path, body] :
+       std::vector<std::pair<std::string, json>>{{"/tokenize", {{"prompt", "abc"}}},
+                                                 {"/detokenize", {{"tokens", {1}}}},
+                                                 {"/v1/documents", {{"documents", {"abc"}}}}}) {
+    const ClientReply reply = second.post(path, body);
+    EXPECT_EQ(reply.status, 429) << path;
+    EXPECT_EQ(reply.error_code(), "queue_full") << path;
+  }
+  first.close();
+  server.expect_idle();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(second.post("/tokenize", {{"prompt", "abc"}}).status, 200) << "places are given back";
+    EXPECT_EQ(second.post("/v1/documents", {{"documents", {"abc"}}}).status, 200);
+    EXPECT_EQ(second.post("/v1/documents", {{"documents", json::array()}}).status, 200);
+  }
+}
+
+TEST(ServerQueue, AnAnswerOfManyLogprobsIsWrittenWhole) {
+  TestServer server(bundled_config());
+  json body = long_answer(server, 20);
+  body["stream"] = false;
+  body["n"] = 8;
+  body["logprobs"] = 20;  // about 260 KB
+  const ClientReply reply = server.connect().post("/v1/completions", body);
+  ASSERT_EQ(reply.status, 200);
+  const json choices = reply.json()["choices"];
+  ASSERT_EQ(choices.size(), 8U);
+  for (const json& choice : choices) {
+    EXPECT_EQ(choice["logprobs"]["tokens"].size(), 20U);
+    EXPECT_GE(choice["logprobs"]["top_logprobs"][19].size(), 10U);
+  }
+  server.expect_idle();
+}
+
 TEST(ServerBuffers, DropsASlowReaderWithoutHoldingUpOthers) {
   ServerOptions options;
   options.limits.max_unsent_bytes = 16 << 10;

@@ -4,6 +4,7 @@
 
 #include "active_requests.h"
 #include "anyslot/engine.h"
+#include "gate.h"
 #include "metrics.h"
 #include "openai_request.h"
 #include "server_limits.h"
@@ -23,6 +24,8 @@ struct ServingContext {
   ActiveRequests active;
   Metrics metrics;
   int64_t started = 0;  // seconds since 1970
+  /// To the workers, for what is no answer: leaves some of them to those who ask for one.
+  Gate side_work{2};
 };
 
 }  // namespace anyslot::server

@@ -8,7 +8,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/error.hpp>
 #include <exception>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -41,13 +40,6 @@ ApiError read_error(const ErrorCode& error, const Limits& limits) {
   if (error == http::error::body_limit) return too_large(limits, "the body is");
   if (error == http::error::header_limit) return header_too_large(limits);
   return {400, "malformed HTTP request: " + error.message(), "", "malformed_request"};
-}
-
-ApiError failure_of(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-    return {503, "memory does not suffice for the request", "", "out_of_memory"};
-  }
-  return internal_error_of(error);
 }
 
 /// Whether the other side has closed, though what it sent before has not been read.

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <memory>
-#include <string>
+#include <optional>
 #include <utility>
 
 #include "errors.h"
@@ -11,18 +13,43 @@
 
 namespace anyslot::server {
 
+/// A request that reply_from_worker answers.
+struct SideJob {
+  Call call;
+  HttpReply reply;
+  std::optional<uint64_t> active_id;
+  std::atomic<bool> gone{false};  // written on the I/O thread
+};
+
 /// Sends what `work(call)` returns, an HttpReply, from a worker: it takes long or waits for the
-/// engine. Answers 500 when it throws.
+/// engine. Answers 503 or 500 when it throws. Does nothing for a client that has left meanwhile.
+/// `counts`: it is one of the requests that the server works on; 429 when those are too many.
 template <typename Work>
-void reply_from_worker(ServingContext& context, Call call, Work work) {
-  context.workers([&context, work, shared = std::make_shared<Call>(std::move(call))] {
-    HttpReply reply;
-    try {
-      reply = work(*shared);
-    } catch (const std::exception& error) {
-      reply = error_reply(internal_error_of(error));
-    }
-    context.io([shared, reply = std::move(reply)] { shared->sink->reply(reply); });
+void reply_from_worker(ServingContext& context, Call call, Work work, bool counts = false) {
+  if (counts && context.active.full()) {
+    call.sink->reply(error_reply(queue_full(context.active.limit())));
+    return;
+  }
+  const auto job = std::make_shared<SideJob>();
+  job->call = std::move(call);
+  if (counts) job->active_id = context.active.enter([] {});  // it ends by itself
+  job->call.sink->on_gone([weak = std::weak_ptr(job)] {
+    if (const auto left = weak.lock()) left->gone = true;
+  });
+  context.side_work.enter([&context, work, job] {
+    context.workers([&context, work, job] {
+      try {
+        if (!job->gone) job->reply = work(job->call);
+      } catch (const std::exception& error) {
+        job->reply = error_reply(failure_of(error));
+      }
+      context.io([&context, job] {
+        context.side_work.leave();
+        if (job->active_id) context.active.leave(*job->active_id);
+        job->call.sink->on_gone({});
+        job->call.sink->reply(std::move(job->reply));
+      });
+    });
   });
 }
 

@@ -131,6 +131,81 @@ TEST_F(DocumentsTest, RegisteringWaitsForItsTurnWithoutStoppingOthers) {
   expect_idle(engine);
 }
 
+TEST_F(DocumentsTest, ARegistrationThatIsGivenUpStopsUnlessOthersWait) {
+  Engine engine = open();
+  std::vector<std::promise<Expected<CachedDocument>>> registered(3);
+  std::vector<std::function<void()>> give_up;
+  const std::vector<uint64_t> seeds = {1, 2, 2};
+  hold(engine, [&] {
+    for (size_t i = 0; i < seeds.size(); ++i) {
+      give_up.push_back(engine.register_document(
+          document(seeds[i], 300), {},
+          [&result = registered[i]](auto cached) { result.set_value(std::move(cached)); }));
+    }
+    give_up[0]();
+    give_up[1]();
+  });
+  for (const size_t i : {0, 1}) {
+    EXPECT_EQ(registered[i].get_future().get().status().code(), StatusCode::kCancelled);
+  }
+  EXPECT_TRUE(registered[2].get_future().get().ok());
+  const std::vector<CachedDocument> listed = engine.documents("");
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0].id, "d2");
+  for (const auto& call : give_up) call();  // nothing is left to give up
+  EXPECT_EQ(engine.documents("").size(), 1U);
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, ATenantTakesAShareOfPinsWhateverItsSalts) {
+  Engine engine = open(40);
+  const auto pinning = [&](const Segment& segment, const DocumentOptions& options) {
+    Segment pinned = segment;
+    pinned.pin = true;
+    return registering(engine, pinned, options);
+  };
+  ASSERT_TRUE(pinning(document(1, 100), {std::nullopt, "red|a", "red"}).ok());
+  const Status second = pinning(document(2, 100), {std::nullopt, "red|b", "red"});
+  EXPECT_EQ(second.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(second.message(), HasSubstr("takes 7 blocks, and 7 are pinned; at most 10 of 40"));
+  EXPECT_TRUE(pinning(document(2, 100), {std::nullopt, "blue|", "blue"}).ok());
+
+  Request request = ask({document(3, 500)});
+  request.cache_salt = request.tenant = "green";
+  Stream stream = submit(engine, request);
+  const Event event = stream.next();
+  EXPECT_EQ(event.error_code, StatusCode::kResourceExhausted);
+  EXPECT_THAT(event.error, HasSubstr("needs 33 KV blocks"));
+  EXPECT_THAT(event.error, HasSubstr("0 of 40 are pinned by you")) << "not those of others";
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, ADefaultOfMaxTokensIsCutToThePool) {
+  Engine engine = open(40);
+  Request request = ask({document(1, 300)});
+  request.sampling.max_tokens = 1000;
+  request.sampling.ignore_eos = true;
+  EXPECT_EQ(engine.submit(request).status().code(), StatusCode::kOutOfRange);
+  request.fit_max_tokens = true;
+  // 19 blocks of the document leave 21 for 3 tokens of text and the answer.
+  EXPECT_EQ(run(engine, request).token_ids.size(), 21U * 16 - 3);
+  request.segments.front() = document(1, 700);
+  EXPECT_EQ(engine.submit(request).status().code(), StatusCode::kOutOfRange);
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, IdsAreShort) {
+  Engine engine = open();
+  Segment longest = document(1);
+  longest.id.assign(kMaxIdBytes, 'x');
+  EXPECT_EQ(register_document(engine, longest).id, longest.id);
+  longest.id += 'x';
+  const Status status = registering(engine, longest);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("id has 257 bytes; at most 256"));
+  EXPECT_EQ(engine.submit(ask({longest})).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST_F(DocumentsTest, AnEngineThatEndsTellsThoseWhoWait) {
   std::promise<Expected<CachedDocument>> registered;
   {

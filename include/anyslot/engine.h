@@ -84,6 +84,7 @@ struct DocumentOptions {
   /// One that encodes documents alone: lazy and block share what they keep, mepic has its own.
   std::optional<Method> method;  // unset: the engine's default
   std::string cache_salt;
+  std::string tenant = {};  // see Request
 };
 
 /// A document in the cache.
@@ -127,8 +128,11 @@ class Engine {
                                              const DocumentOptions& options);
   /// The same without waiting: `done` is called once, on the calling thread for what fails at once,
   /// else on the engine's. It must return quickly, must not throw, and must not call the engine.
-  void register_document(const Segment& document, const DocumentOptions& options,
-                         std::function<void(Expected<CachedDocument>)> done);
+  /// Returns a function that gives the registration up: unless it has ended, it ends with
+  /// kCancelled, and a document that nobody else waits for is encoded no further. That may be
+  /// called from any thread at any time, also when the engine is gone.
+  std::function<void()> register_document(const Segment& document, const DocumentOptions& options,
+                                          std::function<void(Expected<CachedDocument>)> done);
   /// The documents that are cached under a salt, whoever gave them, the latest used first; no
   /// others can be seen. This and the calls below wait for the end of the current step.
   std::vector<CachedDocument> documents(const std::string& cache_salt) const;

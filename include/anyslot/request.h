@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -21,6 +22,9 @@ struct ByteRange {
   size_t end = 0;
 };
 
+/// Bytes of a segment's id, at most.
+inline constexpr size_t kMaxIdBytes = 256;
+
 /// A run of tokens of a request, given as text or as token ids (token_ids win when both are set).
 struct Segment {
   SegmentKind kind = SegmentKind::kText;
@@ -28,10 +32,10 @@ struct Segment {
   std::vector<int32_t> token_ids;
   /// The bytes of `text` that a template wrote. Special tokens match only inside them.
   std::vector<ByteRange> markup;
-  std::string id;  // echoed in DocumentUsage; empty: none
+  std::string id;  // echoed in DocumentUsage, at most 256 bytes; empty: none
   /// Of a document, under a method that encodes documents alone: spares it from eviction until it
-  /// is unpinned. Pinned documents take at most half of the KV cache; one that cannot be pinned
-  /// fails the request.
+  /// is unpinned. Pinned documents take at most half of the KV cache, those of one tenant at most a
+  /// quarter; one that cannot be pinned fails the request.
   bool pin = false;
   /// Of such a document: its time to live, [1, 315360000] seconds after its latest use. After it,
   /// the document is cold. 0: without limit; unset: as requests before had it.
@@ -62,7 +66,7 @@ struct SamplingParams {
 
   int max_tokens = 64;  // to generate, at least 1; the model's length may end the answer sooner
   int min_tokens = 0;   // [0, max_tokens]: nothing that completes within them stops the answer
-  std::vector<int32_t> stop_token_ids;  // in addition to the model's own
+  std::vector<int32_t> stop_token_ids;  // in addition to the model's own; at most 1024
   /// The answer ends as soon as its text holds one of them, in whatever tokens. At most 64, of 1 to
   /// 1024 bytes of UTF-8; needs a tokenizer.
   std::vector<std::string> stop;
@@ -77,7 +81,12 @@ struct Request {
   std::vector<Segment> segments;  // in prompt order; the last one must be text
   SamplingParams sampling;
   std::optional<Method> method;  // unset: the engine's default
-  std::string cache_salt;        // documents are shared only between requests of the same salt
+  /// Cut max_tokens to what the KV cache can hold, as it is to what the model's length leaves.
+  bool fit_max_tokens = false;
+  std::string cache_salt;  // documents are shared only between requests of the same salt
+  /// Who asks, of several who must not disturb each other: has a share of pins. A salt should be
+  /// one tenant's only. Empty: nobody in particular, without a share.
+  std::string tenant;
   /// Also return the logits of every token of the text segments (float32, [num_text_tokens,
   /// vocab]), with choice 0. Cached text is not reused for such a request.
   bool prompt_logits = false;

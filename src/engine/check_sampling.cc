@@ -13,6 +13,7 @@ namespace {
 constexpr int kMaxChoices = 128;
 constexpr int kMaxTopLogprobs = 20;
 constexpr size_t kMaxStopStrings = 64;
+constexpr size_t kMaxStopTokens = 1024;
 constexpr size_t kMaxStopStringBytes = 1024;
 
 /// NaN is in no range.
@@ -106,6 +107,11 @@ Status check_stop_string(const std::string& stop, size_t index) {
 }
 
 Status check_stops(const SamplingParams& sampling, const EngineParts& parts) {
+  if (sampling.stop_token_ids.size() > kMaxStopTokens) {
+    return invalid_argument(fmt::format("there are {} stop tokens; at most {} are allowed",
+                                        sampling.stop_token_ids.size(), kMaxStopTokens))
+        .about("stop_token_ids");
+  }
   for (const int32_t id : sampling.stop_token_ids) {
     Status status = check_token_id("stop_token_ids", id, parts);
     if (!status.ok()) return status;

@@ -28,6 +28,7 @@ struct RegisterCommand {
   std::unique_ptr<Sequence> document;
   std::function<void(Expected<CachedDocument>)> done;
 };
+/// Of a request, or of a document that is encoded ahead.
 struct CancelCommand {
   uint64_t request_id = 0;
 };

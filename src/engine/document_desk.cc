@@ -10,7 +10,7 @@ namespace {
 double seconds(int64_t ticks) { return static_cast<double>(ticks) / kTicksPerSecond; }
 
 Status unknown_document(const std::string& key) {
-  return not_found("no document '" + key +
+  return not_found("no document '" + key.substr(0, 2 * sizeof(Digest)) +
                    "' is cached; it may have been evicted: list those that are");
 }
 
@@ -33,6 +33,14 @@ void DocumentDesk::end(const EndedSequence& ended) {
   } else {
     ended_.emplace_back(std::move(waiting.mapped()), ended.status);
   }
+}
+
+void DocumentDesk::cancel(uint64_t id) {
+  auto waiting = waiting_.extract(id);
+  if (waiting.empty()) return;
+  scheduler_.remove(id);
+  ended_.emplace_back(std::move(waiting.mapped()),
+                      Status(StatusCode::kCancelled, "the registration was given up"));
 }
 
 void DocumentDesk::end_all(const Status& reason) {

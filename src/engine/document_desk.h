@@ -27,6 +27,8 @@ class DocumentDesk {
   void submit(std::unique_ptr<Sequence> document, Done done);
   /// A document's sequence has ended.
   void end(const EndedSequence& ended);
+  /// Nobody waits for a document any more; nothing when it has ended.
+  void cancel(uint64_t id);
   /// Ends all documents that are being encoded.
   void end_all(const Status& reason);
   /// Calls those whose documents have ended.

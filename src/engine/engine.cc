@@ -58,9 +58,10 @@ Expected<Stream> Engine::submit(const Request& request) {
   return Stream(std::move(*state));
 }
 
-void Engine::register_document(const Segment& document, const DocumentOptions& options,
-                               std::function<void(Expected<CachedDocument>)> done) {
-  core_->register_document(document, options, std::move(done));
+std::function<void()> Engine::register_document(
+    const Segment& document, const DocumentOptions& options,
+    std::function<void(Expected<CachedDocument>)> done) {
+  return core_->register_document(document, options, std::move(done));
 }
 
 Expected<CachedDocument> Engine::register_document(const Segment& document,

@@ -46,18 +46,26 @@ Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request
   return stream;
 }
 
-void EngineCore::register_document(const Segment& document, const DocumentOptions& options,
-                                   std::function<void(Expected<CachedDocument>)> done) {
+std::function<void()> EngineCore::register_document(
+    const Segment& document, const DocumentOptions& options,
+    std::function<void(Expected<CachedDocument>)> done) {
   auto sequence = prepare_document(document, options, parts_, memo_);
-  if (!sequence.ok()) return done(sequence.status());
+  if (!sequence.ok()) {
+    done(sequence.status());
+    return [] {};
+  }
   Command command = RegisterCommand{std::move(*sequence), std::move(done)};
   auto& registration = std::get<RegisterCommand>(command);
   {
     const std::lock_guard lock(submit_mutex_);
-    registration.document->id = registration.document->request_id = next_id_++;
-    if (commands_->push(std::move(command))) return;
+    const uint64_t id = next_id_++;
+    registration.document->id = registration.document->request_id = id;
+    if (commands_->push(std::move(command))) {
+      return [commands = commands_, id] { commands->push(CancelCommand{id}); };
+    }
   }
   registration.done(shutting_down());
+  return [] {};
 }
 
 // The promise is shared: the engine's thread may still be in it when the wait is over.

@@ -24,8 +24,8 @@ class EngineCore {
 
   Expected<std::shared_ptr<StreamState>> submit(const Request& request);
   /// See Engine.
-  void register_document(const Segment& document, const DocumentOptions& options,
-                         std::function<void(Expected<CachedDocument>)> done);
+  std::function<void()> register_document(const Segment& document, const DocumentOptions& options,
+                                          std::function<void(Expected<CachedDocument>)> done);
   /// Runs `call` between two steps on the engine thread and waits for it.
   void call(const std::function<void(StepLoop&)>& call);
 

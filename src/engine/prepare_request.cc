@@ -48,6 +48,15 @@ Expected<std::vector<int32_t>> segment_tokens(const Segment& segment, size_t ind
   return **tokens;
 }
 
+// Ids live as long as their documents, outside the pool.
+Status check_id(const Segment& segment, size_t index) {
+  if (segment.id.size() <= kMaxIdBytes) return {};
+  const std::string name = segment.name.empty() ? fmt::format("segment {}", index) : segment.name;
+  return invalid_argument(fmt::format("{}: its id has {} bytes; at most {} are allowed", name,
+                                      segment.id.size(), kMaxIdBytes))
+      .about(segment.name);
+}
+
 Status check_wishes(const Segment& segment, size_t index, const MethodTraits& traits) {
   if (!segment.pin && !segment.ttl_seconds) return {};
   const std::string wish = segment.pin ? "pin" : "ttl";
@@ -76,6 +85,7 @@ Status check_wishes(const Segment& segment, size_t index, const MethodTraits& tr
 Expected<TokenSegment> token_segment(const Segment& segment, size_t index, const std::string& salt,
                                      const MethodTraits& traits, const EngineParts& parts,
                                      TokenMemo& memo) {
+  if (Status status = check_id(segment, index); !status.ok()) return status;
   if (Status status = check_wishes(segment, index, traits); !status.ok()) return status;
   auto tokens = segment_tokens(segment, index, salt, parts, memo);
   if (!tokens.ok()) return tokens.status();
@@ -127,6 +137,21 @@ Status check_length(const Sequence& sequence, const EngineParts& parts) {
   return {};
 }
 
+// The longest answer that the pool holds beside the prompt, if that is shorter; one token at least.
+void fit_to_pool(Sequence& sequence, const EngineParts& parts) {
+  const int64_t given = parts.storage->shape().num_blocks;
+  int& max_tokens = sequence.sampling.max_tokens;
+  const int64_t too_many = max_blocks(sequence, max_tokens) - given;
+  if (too_many <= 0) return;
+  const int64_t tail = sequence.last_span().num_tokens();
+  const int64_t room = (blocks_for(tail + max_tokens) - too_many) * kBlockSize - tail;
+  max_tokens = static_cast<int>(std::max<int64_t>({1, sequence.sampling.min_tokens, room}));
+}
+
+Tenant tenant_of(const std::string& tenant) {
+  return tenant.empty() ? Tenant() : Tenant(owner_of(tenant));
+}
+
 Status check_document_size(const Sequence& document, const EngineParts& parts) {
   if (document.num_prompt_tokens >= parts.config.max_model_len) {
     return out_of_range(
@@ -173,7 +198,9 @@ Expected<std::vector<std::unique_ptr<Sequence>>> prepare_request(const Request& 
   sequence->sampling = request.sampling;
   sequence->sampling.max_tokens = static_cast<int>(std::clamp<int64_t>(
       parts.config.max_model_len - sequence->num_prompt_tokens, 1, request.sampling.max_tokens));
+  if (request.fit_max_tokens) fit_to_pool(*sequence, parts);
   sequence->prompt_logits = request.prompt_logits;
+  sequence->tenant = tenant_of(request.tenant);
   if (!request.sampling.ignore_eos) sequence->stop_token_ids = parts.stop_token_ids;
   sequence->stop_token_ids.insert(sequence->stop_token_ids.end(),
                                   request.sampling.stop_token_ids.begin(),
@@ -202,6 +229,7 @@ Expected<std::unique_ptr<Sequence>> prepare_document(const Segment& document,
   if (segment->token_ids.empty()) return invalid_argument("the document has no tokens");
   segment->document_index = 0;
   auto sequence = expand_document(*segment, traits, parts.key_domain, options.cache_salt);
+  sequence->tenant = tenant_of(options.tenant);
   if (Status status = check_document_size(*sequence, parts); !status.ok()) return status;
   return sequence;
 }

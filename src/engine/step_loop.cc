@@ -102,8 +102,11 @@ void StepLoop::handle(RegisterCommand& command) {
 }
 
 void StepLoop::handle(CancelCommand& command) {
-  if (!clients_.contains(command.request_id)) return;  // it had ended by itself
-  end_request(command.request_id, FinishReason::kCancelled, {});
+  if (clients_.contains(command.request_id)) {
+    end_request(command.request_id, FinishReason::kCancelled, {});
+  } else {
+    documents_.cancel(command.request_id);  // nothing when it had ended by itself
+  }
 }
 
 void StepLoop::handle(CallCommand& command) {

@@ -36,8 +36,8 @@ int64_t KvCache::evictable_blocks(const CacheEntry& entry) const {
   return policy_.contains(entry.eviction) ? num_blocks_of(entry) : 0;
 }
 
-CacheEntry* KvCache::insert_encoding(const Digest& digest, int64_t num_tokens,
-                                     const Digest& owner) {
+CacheEntry* KvCache::insert_encoding(const Digest& digest, int64_t num_tokens, const Digest& owner,
+                                     const Tenant& tenant) {
   require(num_tokens > 0, "insert_encoding: a document without tokens");
   require(find(digest) == nullptr, "insert_encoding: the digest is known already");
   const int64_t count = blocks_for(num_tokens);
@@ -46,6 +46,7 @@ CacheEntry* KvCache::insert_encoding(const Digest& digest, int64_t num_tokens,
   entry.blocks = pool_.allocate(count);
   entry.waiters = 1;
   entry.document.owner = owner;
+  entry.document.tenant = tenant;
   entry.document.born = policy_.tick();
   entry.document.latest_use = ++num_uses_;
   return &entry;
@@ -83,22 +84,48 @@ void KvCache::mark_ready(CacheEntry& entry) {
   entry.refs = std::exchange(entry.waiters, 0);
 }
 
-Status KvCache::check_pins(int64_t more_blocks) const {
+int64_t KvCache::pinned_blocks(const Tenant& tenant) const {
+  if (!tenant) return pinned_blocks_;
+  const auto found = pinned_by_tenant_.find(*tenant);
+  return found == pinned_by_tenant_.end() ? 0 : found->second;
+}
+
+Status KvCache::check_pins(int64_t more_blocks, const Tenant& tenant) const {
   const int64_t limit = pool_.num_blocks() / 2;
-  if (more_blocks == 0 || pinned_blocks_ + more_blocks <= limit) return {};
-  return resource_exhausted(
-      "pinning takes " + std::to_string(more_blocks) + " blocks, and " +
-      std::to_string(pinned_blocks_) + " are pinned; at most " + std::to_string(limit) + " of " +
-      std::to_string(pool_.num_blocks()) +
-      " (half of the KV cache) can be pinned: unpin other documents or enlarge the KV cache");
+  const int64_t share = tenant ? limit / 2 : limit;
+  const int64_t own = pinned_blocks(tenant);
+  if (more_blocks == 0) return {};
+  const std::string wish = "pinning takes " + std::to_string(more_blocks) + " blocks, and " +
+                           std::to_string(own) + " are pinned";
+  if (own + more_blocks > share) {
+    return resource_exhausted(
+        wish + "; at most " + std::to_string(share) + " of " + std::to_string(pool_.num_blocks()) +
+        " (" + (tenant ? "a quarter" : "half") +
+        " of the KV cache) can be pinned: unpin other documents or enlarge the KV cache");
+  }
+  if (pinned_blocks_ + more_blocks > limit) {
+    return resource_exhausted(wish +
+                              ", but others have pinned too much for that now: try later, unpin "
+                              "other documents or enlarge the KV cache");
+  }
+  return {};
+}
+
+void KvCache::count_pinned(const CacheEntry& entry, int64_t blocks) {
+  pinned_blocks_ += blocks;
+  if (!entry.document.tenant) return;
+  const auto counted = pinned_by_tenant_.try_emplace(*entry.document.tenant, 0).first;
+  if ((counted->second += blocks) == 0) pinned_by_tenant_.erase(counted);
 }
 
 Status KvCache::pin(CacheEntry& entry) {
   require(!entry.removed, "pin: the entry was removed");
   if (entry.pins == 0) {
-    if (Status status = check_pins(num_blocks_of(entry)); !status.ok()) return status;
+    if (Status status = check_pins(num_blocks_of(entry), entry.document.tenant); !status.ok()) {
+      return status;
+    }
     keep(entry);
-    pinned_blocks_ += num_blocks_of(entry);
+    count_pinned(entry, num_blocks_of(entry));
   }
   ++entry.pins;
   return {};
@@ -107,7 +134,7 @@ Status KvCache::pin(CacheEntry& entry) {
 void KvCache::unpin(CacheEntry& entry) {
   require(entry.pins > 0, "unpin: the entry is not pinned");
   if (--entry.pins > 0) return;
-  pinned_blocks_ -= num_blocks_of(entry);
+  count_pinned(entry, -num_blocks_of(entry));
   make_evictable_if_unused(entry);
 }
 
@@ -265,7 +292,7 @@ CacheEntry& KvCache::add_entry(const Digest& digest, EntryKind kind, int64_t num
 
 void KvCache::remove_entry(CacheEntry& entry) {
   pool_.free(entry.blocks);
-  if (entry.pins > 0) pinned_blocks_ -= num_blocks_of(entry);
+  if (entry.pins > 0) count_pinned(entry, -num_blocks_of(entry));
   documents_.erase(&entry);
   entries_.erase(Digest(entry.digest));  // a copy: the key must outlive the entry
 }

@@ -25,9 +25,13 @@ enum class EntryKind : uint8_t {
 
 enum class EntryState : uint8_t { kEncoding, kReady };
 
+/// Owner (see owner_of) of pins that have a share; none: without one.
+using Tenant = std::optional<Digest>;
+
 /// What is known of a document beside its KV.
 struct DocumentRecord {
   Digest owner;            // see owner_of
+  Tenant tenant;           // whose pins they are
   std::string id;          // as a request named it last; empty: none did
   bool listed = false;     // a request or a user gave it as a document; else it is a preamble
   int64_t hits = 0;        // counted uses that found it ready
@@ -104,7 +108,8 @@ class KvCache {
 
   /// A new entry in state kEncoding with one waiter, or nullptr when too few blocks are available
   /// (nothing is evicted then). The digest must be absent; num_tokens > 0.
-  CacheEntry* insert_encoding(const Digest& digest, int64_t num_tokens, const Digest& owner = {});
+  CacheEntry* insert_encoding(const Digest& digest, int64_t num_tokens, const Digest& owner = {},
+                              const Tenant& tenant = {});
   /// One more use: a ref of a ready entry, a waiter of an encoding one. The eviction policy counts
   /// it if `counts`: a request that comes again after preemption, or names a document twice, is one
   /// use.
@@ -121,9 +126,11 @@ class KvCache {
   /// does.
   Status pin(CacheEntry& entry);
   void unpin(CacheEntry& entry);
-  /// Whether `more_blocks` that are not pinned could be; kResourceExhausted when more than half of
-  /// the pool would be.
-  Status check_pins(int64_t more_blocks) const;
+  /// Whether `more_blocks` that are not pinned could be; kResourceExhausted when more than half of the pool
+  /// would be, or more than a quarter for one tenant. A tenant is told of its own pins only.
+  Status check_pins(int64_t more_blocks, const Tenant& tenant = {}) const;
+  /// Blocks that a tenant has pinned; all pinned ones without a tenant.
+  int64_t pinned_blocks(const Tenant& tenant) const;
 
   /// The time that times to live are measured in; it never goes back, and the unit is the caller's.
   /// Entries that have expired then are gone.
@@ -167,6 +174,7 @@ class KvCache {
   bool make_room(int64_t count);
   CacheEntry& add_entry(const Digest& digest, EntryKind kind, int64_t num_tokens);
   void remove_entry(CacheEntry& entry);
+  void count_pinned(const CacheEntry& entry, int64_t blocks);
   void make_evictable_if_unused(CacheEntry& entry);
   void keep(CacheEntry& entry);
   int64_t expiry_from_now(const CacheEntry& entry) const;
@@ -180,7 +188,8 @@ class KvCache {
   std::vector<bool> is_private_;  // [num_blocks]
   int64_t private_blocks_ = 0;
   int64_t pinned_blocks_ = 0;
-  std::unordered_set<const CacheEntry*> documents_;  // those of entries_
+  std::unordered_map<Digest, int64_t, DigestHash> pinned_by_tenant_;  // above 0
+  std::unordered_set<const CacheEntry*> documents_;                   // those of entries_
   int64_t referenced_entries_ = 0;
   int64_t evictions_total_ = 0;
   int64_t expirations_total_ = 0;

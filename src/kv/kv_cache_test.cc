@@ -231,6 +231,33 @@ TEST_F(KvCacheTest, PinsHoldAtMostHalfOfThePool) {
   EXPECT_TRUE(cache_.pin(second).ok());
 }
 
+TEST_F(KvCacheTest, ATenantPinsAtMostAQuarterAndIsToldOfItsOwnPinsOnly) {
+  const auto add = [&](int name, int64_t blocks, const Tenant& tenant) {
+    CacheEntry& entry = *cache_.insert_encoding(key(name), blocks * kBlockSize, {}, tenant);
+    cache_.mark_ready(entry);
+    cache_.release(entry);
+    return &entry;
+  };
+  const Tenant red = key(100), blue = key(101), green = key(102);
+  CacheEntry* const first = add(1, 4, red);
+  ASSERT_TRUE(cache_.pin(*first).ok());
+  const Status share = cache_.pin(*add(2, 2, red));
+  EXPECT_EQ(share.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(share.message(),
+              HasSubstr("takes 2 blocks, and 4 are pinned; at most 5 of 20 (a qua"));
+  ASSERT_TRUE(cache_.pin(*add(3, 5, blue)).ok()) << "red leaves a share for it";
+  const Status others = cache_.pin(*add(4, 2, green));
+  EXPECT_EQ(others.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(others.message(), HasSubstr("takes 2 blocks, and 0 are pinned, but others have"));
+  EXPECT_EQ(cache_.pinned_blocks(red), 4);
+  EXPECT_EQ(cache_.pinned_blocks(green), 0);
+  check();
+  cache_.unpin(*first);
+  EXPECT_EQ(cache_.pinned_blocks(red), 0);
+  EXPECT_TRUE(cache_.pin(*cache_.find(key(4))).ok());
+  check();
+}
+
 TEST_F(KvCacheTest, APinOfAnEncodingStaysWhenItIsReadyAndGoesWhenItIsDropped) {
   CacheEntry* const dropped = cache_.insert_encoding(key(1), 1);
   ASSERT_TRUE(cache_.pin(*dropped).ok());

@@ -111,11 +111,13 @@ Status KvCache::check_blocks(std::span<const BlockId> private_blocks) const {
 
 Status KvCache::check_counters() const {
   int64_t documents = 0, referenced = 0, evictable = 0, pinned = 0;
+  std::unordered_map<Digest, int64_t, DigestHash> by_tenant;
   for (const auto& [digest, entry] : entries_) {
     const int64_t num_blocks = static_cast<int64_t>(entry->blocks.size());
     if (entry->kind == EntryKind::kDocument) ++documents;
     if (entry->refs > 0 || entry->waiters > 0) ++referenced;
     if (entry->pins > 0) pinned += num_blocks;
+    if (entry->pins > 0 && entry->document.tenant) by_tenant[*entry->document.tenant] += num_blocks;
     evictable += evictable_blocks(*entry);
   }
   if (documents != static_cast<int64_t>(documents_.size())) {
@@ -125,6 +127,9 @@ Status KvCache::check_counters() const {
     return wrong_count("referenced entries", referenced_entries_, referenced);
   }
   if (pinned != pinned_blocks_) return wrong_count("pinned blocks", pinned_blocks_, pinned);
+  if (by_tenant != pinned_by_tenant_) {
+    return internal_error("KV cache: the pinned blocks of tenants are not those counted");
+  }
   if (evictable != policy_.evictable_blocks()) {
     return wrong_count("evictable blocks", policy_.evictable_blocks(), evictable);
   }

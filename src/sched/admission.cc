@@ -88,7 +88,8 @@ void insert_missing(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
       cache.acquire(*span.entry, /*counts=*/false);
       continue;
     }
-    span.entry = cache.insert_encoding(span.key, span.num_tokens(), sequence.owner);
+    span.entry =
+        cache.insert_encoding(span.key, span.num_tokens(), sequence.owner, sequence.tenant);
     if (span.entry == nullptr)
       throw std::logic_error("admission counted too few blocks for a document");
     const std::span<const int32_t> tokens = span_tokens(sequence, span);
@@ -177,7 +178,7 @@ Status check_pins(Sequence& sequence, KvCache& cache) {
     const CacheEntry* entry = cache.find(span.key);
     if (entry == nullptr || entry->pins == 0) more_blocks += blocks_for(span.num_tokens());
   });
-  return cache.check_pins(more_blocks);
+  return cache.check_pins(more_blocks, sequence.tenant);
 }
 
 void tell_wishes(Sequence& sequence, KvCache& cache) {
@@ -223,10 +224,16 @@ Status check_fits_beside_pins(const Sequence& sequence, KvCache& cache) {
   const KvCacheStats stats = cache.stats();
   const int64_t given = stats.total_blocks - stats.pinned_blocks;
   if (needed <= given) return {};
-  return resource_exhausted("the request needs " + std::to_string(needed) +
-                            " KV blocks, but pinned documents leave " + std::to_string(given) +
-                            " of " + std::to_string(stats.total_blocks) +
-                            "; unpin some, raise --kv-cache or shorten the request");
+  const std::string need = "the request needs " + std::to_string(needed) + " KV blocks, ";
+  const std::string cure = "; unpin some, raise --kv-cache or shorten the request";
+  const std::string total = " of " + std::to_string(stats.total_blocks);
+  if (sequence.tenant) {  // what others have pinned is not told
+    return resource_exhausted(need + "which pinned documents do not leave now; " +
+                              std::to_string(cache.pinned_blocks(sequence.tenant)) + total +
+                              " are pinned by you" + cure);
+  }
+  return resource_exhausted(need + "but pinned documents leave " + std::to_string(given) + total +
+                            cure);
 }
 
 void release_entry(CacheEntry*& entry, KvCache& cache, EncodeJobs& jobs) {

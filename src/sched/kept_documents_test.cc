@@ -75,6 +75,18 @@ TEST_P(EncodedAhead, IsEncodedOnceForAllWhoWantIt) {
   EXPECT_EQ(harness.usages.at(joining).cached_tokens, 0);
 }
 
+TEST(KeptDocuments, GivesWayToARequestThatCameLater) {
+  Harness harness(400, {8, 30, false});
+  for (int i = 1; i <= 4; ++i) harness.submit_document(given(i, 300));
+  ASSERT_TRUE(harness.step());
+  const uint64_t later = harness.submit({{}, make_document(9, 60), Method::kLazy, 3});
+  while (!harness.answers.contains(later)) ASSERT_TRUE(harness.step());
+  // Two steps for its prompt and two for the other tokens, of 30 tokens each.
+  for (int seed = 2; seed <= 4; ++seed) EXPECT_EQ(rows_of_document(harness, seed), 0);
+  harness.run();
+  EXPECT_EQ(harness.ended.size(), 4U);
+}
+
 TEST(KeptDocuments, OneThatIsReadyTakesNoStepAndMakesRoomForTheNext) {
   Harness harness(100, {1, 30, false});
   harness.submit_document(given(1, 20));

@@ -109,8 +109,12 @@ bool Scheduler::plan_step(StepPlan& plan) {
   for (const auto& sequence : running_) {
     if (sequence->is_decoding() && builder_.budget() > 0) builder_.add_decode(*sequence);
   }
-  for (const auto& sequence : running_) {
-    if (!sequence->is_decoding() && builder_.budget() > 0) builder_.add_prefill(*sequence, jobs_);
+  // What is encoded ahead of its use gives way to those who wait for an answer.
+  for (const bool has_answer : {true, false}) {
+    for (const auto& sequence : running_) {
+      if (sequence->has_answer != has_answer || sequence->is_decoding()) continue;
+      if (builder_.budget() > 0) builder_.add_prefill(*sequence, jobs_);
+    }
   }
   builder_.finish();
   if (plan.rows.empty() && num_running() + num_waiting() > 0) {

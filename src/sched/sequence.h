@@ -97,6 +97,7 @@ struct Sequence {
   std::vector<SequenceSpan> spans;
   std::vector<GivenDocument> documents;
   Digest owner;                         // of its documents
+  Tenant tenant;                        // of its pins
   std::vector<TokenRange> text_ranges;  // prompt positions of the text segments
   Usage usage;                          // token counts: set when first admitted
   bool has_answer = true;               // false: its one document is encoded ahead

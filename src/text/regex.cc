@@ -178,8 +178,8 @@ Status Regex::split(std::string_view text, const PieceSink& sink) const {
                                    PCRE2_NO_UTF_CHECK, state->data.get(), state->context.get());
     if (result == PCRE2_ERROR_NOMATCH) break;
     if (result < 0) {
-      status = resource_exhausted("the regular expression of the pre-tokenizer failed at byte " +
-                                  std::to_string(from) + " of the text: " + error_text(result));
+      status = invalid_argument("the regular expression of the pre-tokenizer failed at byte " +
+                                std::to_string(from) + " of the text: " + error_text(result));
       break;
     }
     const size_t begin = bounds[0];

@@ -25,7 +25,7 @@ class Regex {
   ~Regex();
 
   /// Calls `sink` for every match and for every stretch between matches, in order; never with an
-  /// empty piece. `text` must be valid UTF-8. Fails with kResourceExhausted when a match needs more
+  /// empty piece. `text` must be valid UTF-8. Fails with kInvalidArgument when a match needs more
   /// backtracking or memory than is allowed.
   Status split(std::string_view text, const PieceSink& sink) const;
 
