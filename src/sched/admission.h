@@ -9,8 +9,8 @@ namespace anyslot {
 /// Reserves everything that a sequence needs before its first step: all its documents (found,
 /// joined or new), its text and its copies; or nothing, when the blocks do not suffice now (false).
 /// On success sets the sequence's token usage if this is its first admission, adds a job for each
-/// new document, and pins what is to be pinned. Fails with kResourceExhausted, and changes nothing, when
-/// that cannot be pinned.
+/// new document, and pins what is to be pinned. Fails with kResourceExhausted, and changes nothing,
+/// when that cannot be pinned.
 Expected<bool> admit(Sequence& sequence, KvCache& cache, EncodeJobs& jobs);
 
 /// Fails with kResourceExhausted when the sequence, at its full length, cannot be served as long as
