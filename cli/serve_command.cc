@@ -31,6 +31,10 @@ Status serve(ServeOptions options, Interrupt& interrupt) {
   options.server.max_requests = static_cast<size_t>(options.engine.max_running_requests) +
                                 static_cast<size_t>(options.max_queue);
   options.server.grace = std::chrono::seconds(options.grace_seconds);
+  // The usage at the end of a stream has all ids, of 256 bytes that JSON may double.
+  size_t& unsent = options.server.limits.max_unsent_bytes;
+  unsent =
+      std::max(unsent, size_t{1024} * static_cast<size_t>(options.server.limits.max_documents));
   auto server = server::Server::create(*engine, options.server);
   if (!server) return server.status();
   interrupt.at_first_signal([&server] { (*server)->stop(); });
@@ -104,8 +108,10 @@ void add_limit_options(CLI::App& command, ServeOptions& options) {
                    "429 (default: 256)");
   add_count_option(command, "--default-max-tokens", server.default_chat_tokens, 1,
                    "max_tokens of a chat request that does not set it (default: 1024)");
-  add_count_option(command, "--grace-seconds", options.grace_seconds, 0,
-                   "time that running requests have to end after Ctrl-C or SIGTERM (default: 30)");
+  add_count_option(
+      command, "--grace-seconds", options.grace_seconds, 0,
+      "seconds from Ctrl-C or SIGTERM to the end; running requests may go on until its last "
+      "quarter, of 2 s at most, when they are cut off (default: 30)");
   add_count_option(command, "--max-connections", server.limits.max_connections, 1,
                    "most connections at once; more wait (default: 1024)");
   add_count_option(command, "--max-documents", server.limits.max_documents, 1,

@@ -25,21 +25,18 @@ bool shows_something(const Event& event) {
 }  // namespace
 
 void AnswerJob::start(ServingContext& context, Api api, Call call) {
-  if (context.active.full()) {
-    context.metrics.count_request(Outcome::kError);
-    call.sink->reply(error_reply(queue_full(context.active.limit())));
-    return;
-  }
   const auto job = std::make_shared<AnswerJob>(context, api, std::move(call));
   const std::weak_ptr<AnswerJob> weak = job;
   job->active_id_ = context.active.enter([job] { job->cancel(); });
   job->call_.sink->on_gone([weak] {
     if (const auto self = weak.lock()) self->leave(Outcome::kAborted);
   });
-  context.workers([job] {
-    if (job->ended_) return;
-    const auto submitted = std::make_shared<ApiExpected<Submitted>>(job->submit());
-    job->context_.io([job, submitted] { job->begin(std::move(*submitted)); });
+  job->guard([&] {
+    context.workers([job] {
+      if (job->ended_) return;
+      job->outcome_ = job->submit();
+      job->context_.io([job] { job->guard([&] { job->begin(); }); });
+    });
   });
 }
 
@@ -68,30 +65,32 @@ ApiExpected<AnswerJob::Submitted> AnswerJob::submit() const try {
   return failure_of(error);
 }
 
-void AnswerJob::begin(ApiExpected<Submitted> submitted) {
-  call_.http.body = {};  // it may be large, and the answer may take long
-  if (ended_) return;
-  if (!submitted) return fail(submitted.error());
-  submitted_ = *std::move(submitted);
+void AnswerJob::begin() {
+  call_.http.body = {};                 // it may be large, and the answer may take long
+  if (ended_) return outcome_.reset();  // cancels it
+  if (!*outcome_) return fail(outcome_->error());
+  submitted_ = **std::move(outcome_);
+  outcome_.reset();
   const int n = submitted_->num_choices;
   for (int i = 0; i < n; ++i) choices_.emplace_back(head_.api, i);
   last_token_ms_.resize(static_cast<size_t>(n));
-  if (submitted_->streams) {
-    call_.sink->begin_events();
-    if (head_.api == Api::kChat) {
-      const auto usage = submitted_->include_usage ? std::optional(json()) : std::nullopt;
-      for (int i = 0; i < n; ++i) {
-        call_.sink->send_event(chunk_text(head_, json::array({role_delta(i)}), usage));
-      }
-    }
-  }
+  if (submitted_->streams) show_head();
   if (ended_) return;  // the client reads too slowly already
   const std::weak_ptr<AnswerJob> weak = weak_from_this();
   submitted_->stream.on_ready([weak, io = context_.io] {
     io([weak] {
-      if (const auto self = weak.lock()) self->drain();
+      if (const auto self = weak.lock()) self->guard([&] { self->drain(); });
     });
   });
+}
+
+void AnswerJob::show_head() {
+  call_.sink->begin_events();
+  if (head_.api != Api::kChat) return;
+  const auto usage = submitted_->include_usage ? std::optional(json()) : std::nullopt;
+  for (int i = 0; i < submitted_->num_choices; ++i) {
+    call_.sink->send_event(chunk_text(head_, json::array({role_delta(i)}), usage));
+  }
 }
 
 void AnswerJob::drain() {
@@ -194,6 +193,20 @@ void AnswerJob::fail(const ApiError& error) {
     call_.sink->reply(error_reply(error));
   }
   leave(Outcome::kError);
+}
+
+template <typename Work>
+void AnswerJob::guard(Work work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    if (ended_) return;
+    try {
+      fail(failure_of(error));
+    } catch (const std::exception&) {  // not even memory for the error: the sink ends the answer
+      leave(Outcome::kError);
+    }
+  }
 }
 
 void AnswerJob::cancel() { fail({503, "the server is shutting down", "", "shutting_down"}); }

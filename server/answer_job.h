@@ -17,7 +17,6 @@ namespace anyslot::server {
 /// it until it has ended.
 class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
  public:
-  /// Refuses at once when there are too many.
   static void start(ServingContext& context, Api api, Call call);
 
   AnswerJob(ServingContext& context, Api api, Call call);
@@ -32,7 +31,8 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   };
 
   ApiExpected<Submitted> submit() const;
-  void begin(ApiExpected<Submitted> submitted);
+  void begin();
+  void show_head();
   void drain();
   void take(const Event& event);
   void observe(const Event& event);
@@ -40,6 +40,9 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   void send_whole(const Usage& usage);
   std::string whole_text(const Usage& usage) const;
   void fail(const ApiError& error);
+  /// Runs `work` on the I/O thread; what it throws ends the answer with an error.
+  template <typename Work>
+  void guard(Work work);
   /// The server shuts down and will not wait any longer.
   void cancel();
   void leave(Outcome outcome);
@@ -50,6 +53,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   uint64_t active_id_ = 0;
   std::atomic<bool> ended_{false};  // written on the I/O thread
 
+  std::optional<ApiExpected<Submitted>> outcome_;  // of submit(), on its way to begin()
   std::optional<Submitted> submitted_;
   std::vector<ChoiceBuilder> choices_;
   std::vector<std::optional<double>> last_token_ms_;  // of each choice, since submission

@@ -21,6 +21,20 @@ ApiError foreign_host(const std::string& host) {
           "", "foreign_host"};
 }
 
+/// Browsers tell which of their requests a page of another site made. Without keys such a page
+/// could act for the user in front of it, even where it cannot read the answer.
+bool is_cross_site(const RequestHead& head) {
+  return !head.fetch_site.empty() && head.fetch_site != "same-origin" && head.fetch_site != "none";
+}
+
+ApiError cross_site(const RequestHead& head) {
+  return {403,
+          "a web page of another site (Sec-Fetch-Site: " + loggable(head.fetch_site) +
+              ") sent this request; without keys only this server's own pages may, so give the "
+              "server an --api-key-file",
+          "", "cross_site"};
+}
+
 /// A browser sends what is declared as JSON to another site only when that site allows it, unlike
 /// plain text and forms.
 std::optional<ApiError> check_content_type(const RequestHead& head) {
@@ -40,12 +54,16 @@ std::optional<ApiError> check_content_type(const RequestHead& head) {
 
 ApiHandler::ApiHandler(ServingContext& context, ApiKeys keys, Logger log)
     : context_(context), keys_(std::move(keys)), log_(std::move(log)) {
-  router_.add({"POST", "/v1/completions", false, {}, [&context](Call call) {
-                 AnswerJob::start(context, Api::kCompletions, std::move(call));
-               }});
-  router_.add({"POST", "/v1/chat/completions", false, {}, [&context](Call call) {
-                 AnswerJob::start(context, Api::kChat, std::move(call));
-               }});
+  const auto answer_at = [this, &context](const std::string& path, Api api) {
+    router_.add({"POST",
+                 path,
+                 false,
+                 {},
+                 [&context, api](Call call) { AnswerJob::start(context, api, std::move(call)); },
+                 /*counts=*/true});
+  };
+  answer_at("/v1/completions", Api::kCompletions);
+  answer_at("/v1/chat/completions", Api::kChat);
   add_documents_routes(router_, context);
   add_text_routes(router_, context);
   add_status_routes(router_, context, [this] { return draining_; });
@@ -65,8 +83,10 @@ ApiExpected<ApiHandler::Admitted> ApiHandler::admit(const RequestHead& head) con
                     {{"WWW-Authenticate", "Bearer"}}};
   }
   if (!match) return match.error();
+  if (!keys_.required() && is_cross_site(head)) return cross_site(head);
   if (auto error = check_content_type(head)) return *std::move(error);
   if (draining_) return ApiError{503, "the server is shutting down", "", "shutting_down"};
+  if (match->route->counts && context_.active.full()) return queue_full(context_.active.limit());
   return Admitted{*std::move(match), *std::move(tenant)};
 }
 

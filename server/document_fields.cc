@@ -4,13 +4,13 @@
 #include <iterator>
 #include <utility>
 
+#include "log.h"
+
 namespace anyslot::server {
 
 using nlohmann::json;
 
 namespace {
-
-constexpr int64_t kMaxTtlSeconds = 315'360'000;
 
 DocumentInput read_document(RequestFields& fields, const json& value, const std::string& where) {
   DocumentInput input;
@@ -33,6 +33,9 @@ DocumentInput read_document(RequestFields& fields, const json& value, const std:
   if (input.document.id.size() > kMaxIdBytes) {
     document.fail("id", "has " + std::to_string(input.document.id.size()) + " bytes; at most " +
                             std::to_string(kMaxIdBytes) + " are allowed");
+  }
+  if (has_control_characters(input.document.id)) {
+    document.fail("id", "holds control characters; use plain text");
   }
   input.pin = document.boolean("pin").value_or(false);
   input.ttl_seconds = document.integer("ttl", 0, kMaxTtlSeconds);

@@ -17,6 +17,8 @@ Expected<Logger> make_logger(const std::string& level) {
   return logger;
 }
 
+bool has_control_characters(const std::string& text) { return loggable(text, text.size()) != text; }
+
 std::string loggable(std::string text, size_t max_bytes) {
   if (text.size() > max_bytes) text = text.substr(0, max_bytes) + "...";
   unsigned char before = 0;

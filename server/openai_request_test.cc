@@ -63,6 +63,10 @@ TEST(ChatRequest, RefusesLongIdsWithBothNumbers) {
   EXPECT_EQ(error.status, 400);
   EXPECT_EQ(error.param, "documents[0].id");
   EXPECT_THAT(error.message, HasSubstr("257 bytes; at most 256"));
+  for (const char* id : {"a\nb", "\x1b[1m", "\x7f", "\xc2\x85"}) {
+    const json odd = {{"text", "x"}, {"id", id}};
+    EXPECT_THAT(chat_error({{"documents", {odd}}}).message, HasSubstr("control characters")) << id;
+  }
 }
 
 TEST(ChatRequest, BoundsTheLogprobsOfAnAnswerThatIsKept) {

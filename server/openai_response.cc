@@ -13,7 +13,7 @@ using nlohmann::json;
 
 namespace {
 
-json document_json(const DocumentUsage& document) {
+json document_usage_json(const DocumentUsage& document) {
   return {{"index", document.index},
           {"id", document.id.empty() ? json() : json(document.id)},
           {"tokens", document.tokens},
@@ -58,7 +58,7 @@ std::string new_answer_id(Api api) {
 json usage_json(const Usage& usage) {
   json documents = json::array();
   for (const DocumentUsage& document : usage.documents) {
-    documents.push_back(document_json(document));
+    documents.push_back(document_usage_json(document));
   }
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},

@@ -22,8 +22,10 @@ namespace anyslot::server {
 namespace {
 
 constexpr size_t kWorkers = 4;  // some of them wait for the engine
-/// For clients to read the end of what was cut off.
-constexpr std::chrono::milliseconds kFarewell{2000};
+/// The end of the grace time, in which clients read the end of what was cut off.
+std::chrono::milliseconds farewell_of(std::chrono::milliseconds grace) {
+  return std::min(std::chrono::milliseconds(2000), grace / 4);
+}
 
 int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(
@@ -46,7 +48,7 @@ bool is_utf8(const std::string& text) {
 
 /// The name stands in answers, in logs and on the terminal, and clients must be able to give it.
 Status check_model_name(const std::string& name) {
-  if (loggable(name, name.size()) == name && is_utf8(name)) return {};
+  if (!has_control_characters(name) && is_utf8(name)) return {};
   return invalid_argument("--served-model-name \"" + loggable(name) +
                           "\" holds control characters or is no UTF-8; use plain text on one line");
 }
@@ -110,12 +112,13 @@ class Server::Parts {
                grace_.count());
     handler_.drain();
     http_.shut_down([this] { end(); });
-    after(grace_, [this] {
+    const auto farewell = farewell_of(grace_);
+    after(grace_ - farewell, [this, farewell] {
       if (context_.active.size() > 0) {
-        log_->warn("the grace time is over: {} requests are cut off", context_.active.size());
+        log_->warn("the grace time ends: {} requests are cut off", context_.active.size());
       }
       context_.active.cancel_all();
-      after(kFarewell, [this] { http_.close_all(); });
+      after(farewell, [this] { http_.close_all(); });
     });
   }
 

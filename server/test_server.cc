@@ -49,6 +49,11 @@ void TestServer::join() {
   if (thread_.joinable()) thread_.join();
 }
 
+nlohmann::json TestServer::long_answer(int max_tokens) const {
+  return {{"model", model()}, {"prompt", "The river"}, {"max_tokens", max_tokens},
+          {"temperature", 0}, {"ignore_eos", true},    {"stream", true}};
+}
+
 double TestServer::metric(const std::string& name) const {
   const std::string text = connect().get("/metrics").body;
   const size_t at = text.find("\n" + name + " ");

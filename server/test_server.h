@@ -27,6 +27,8 @@ class TestServer {
   Engine& engine() { return engine_; }
   /// The name of the model that requests must give.
   const std::string& model() const { return server_->model_name(); }
+  /// A streaming completion of so many tokens.
+  nlohmann::json long_answer(int max_tokens) const;
 
   void stop() { server_->stop(); }
   /// After stop(): waits for the end of run().

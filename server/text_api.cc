@@ -70,12 +70,17 @@ HttpReply answer(const ServingContext& context, const std::string& text, Work wo
 
 void add_route(Router& router, ServingContext& context, const std::string& path, Work work) {
   router.add(
-      {"POST", path, false, {}, [&context, work](Call call) {
+      {"POST",
+       path,
+       false,
+       {},
+       [&context, work](Call call) {
          reply_from_worker(
              context, std::move(call),
              [&context, work](const Call& of) { return answer(context, of.http.body, work); },
              /*counts=*/true);
-       }});
+       },
+       /*counts=*/true});
 }
 
 }  // namespace

@@ -23,13 +23,9 @@ struct SideJob {
 
 /// Sends what `work(call)` returns, an HttpReply, from a worker: it takes long or waits for the
 /// engine. Answers 503 or 500 when it throws. Does nothing for a client that has left meanwhile.
-/// `counts`: it is one of the requests that the server works on; 429 when those are too many.
+/// `counts`: as in its Route.
 template <typename Work>
 void reply_from_worker(ServingContext& context, Call call, Work work, bool counts = false) {
-  if (counts && context.active.full()) {
-    call.sink->reply(error_reply(queue_full(context.active.limit())));
-    return;
-  }
   const auto job = std::make_shared<SideJob>();
   job->call = std::move(call);
   if (counts) job->active_id = context.active.enter([] {});  // it ends by itself

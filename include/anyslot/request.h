@@ -24,6 +24,7 @@ struct ByteRange {
 
 /// Bytes of a segment's id, at most.
 inline constexpr size_t kMaxIdBytes = 256;
+inline constexpr int64_t kMaxTtlSeconds = 315'360'000;  // ten years
 
 /// A run of tokens of a request, given as text or as token ids (token_ids win when both are set).
 struct Segment {

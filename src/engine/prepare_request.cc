@@ -12,8 +12,6 @@ namespace anyslot::internal {
 
 namespace {
 
-constexpr int64_t kMaxTtlSeconds = 315'360'000;  // ten years
-
 std::string segment_name(const Segment& segment, size_t index) {
   std::string name = segment.name.empty() ? fmt::format("segment {}", index) : segment.name;
   if (!segment.id.empty()) name += fmt::format(" ('{}')", segment.id);
