@@ -211,6 +211,9 @@ void AnswerJob::guard(Work work) {
 void AnswerJob::leave(Outcome outcome) {
   if (ended_.exchange(true)) return;
   const auto self = shared_from_this();  // the stream lets go of this
+  // The connection holds the place until all is written. When the client leaves, a worker may still
+  // be busy with the request.
+  if (outcome != Outcome::kAborted || submitted_) call_.http.place.reset();
   context_.metrics.count_request(outcome);
   if (outcome == Outcome::kOk) {
     context_.metrics.observe_request(seconds_since(call_.http.arrived));

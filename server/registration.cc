@@ -154,6 +154,7 @@ void Registration::fail(size_t index, ApiError error) {
 void Registration::finish(HttpReply reply) {
   if (ended_) return;
   const auto sink = call_.sink;
+  call_.http.place.reset();  // the connection holds it until all is written
   leave();
   sink->reply(std::move(reply));
 }

@@ -37,6 +37,7 @@ void reply_from_worker(ServingContext& context, Call call, Work work) {
     job->call.http.body.clear();
     context.io([job] {
       job->call.sink->on_gone({});
+      job->call.http.place.reset();  // the connection holds it until all is written
       job->call.sink->reply(std::move(job->reply));
     });
   });
