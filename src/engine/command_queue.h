@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "anyslot/engine.h"
+#include "engine/answer_text.h"
 #include "sched/sequence.h"
 
 namespace anyslot::internal {
@@ -20,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 struct SubmitCommand {
   std::vector<std::unique_ptr<Sequence>> choices;  // of one request; their ids are consecutive
+  std::vector<AnswerText> texts;  // of each choice; none unless it must be known to end the answer
   std::shared_ptr<StreamState> stream;
   Clock::time_point submitted;
 };

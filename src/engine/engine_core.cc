@@ -13,6 +13,15 @@ constexpr size_t kTokenMemoBytes = size_t{64} << 20;
 
 Status shutting_down() { return {StatusCode::kUnavailable, "the engine is shutting down"}; }
 
+// On the submitting thread, since many long strings take time.
+std::vector<AnswerText> texts_with_stops(const SamplingParams& sampling,
+                                         const std::shared_ptr<const Tokenizer>& tokenizer) {
+  if (sampling.stop.empty()) return {};
+  const auto patterns = std::make_shared<const StopPatterns>(sampling.stop);
+  return std::vector<AnswerText>(static_cast<size_t>(sampling.n),
+                                 AnswerText(tokenizer, sampling, patterns));
+}
+
 }  // namespace
 
 EngineCore::EngineCore(EngineParts parts)
@@ -32,6 +41,7 @@ Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request
   const Clock::time_point submitted = Clock::now();
   auto choices = prepare_request(request, parts_, memo_);
   if (!choices.ok()) return choices.status();
+  std::vector<AnswerText> texts = texts_with_stops(request.sampling, parts_.tokenizer);
   const std::lock_guard lock(submit_mutex_);
   const uint64_t request_id = std::exchange(next_id_, next_id_ + choices->size());
   for (const auto& choice : *choices) {
@@ -40,7 +50,7 @@ Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request
   }
   auto stream =
       std::make_shared<StreamState>(request_id, commands_, parts_.tokenizer, request.sampling);
-  if (!commands_->push(SubmitCommand{std::move(*choices), stream, submitted})) {
+  if (!commands_->push(SubmitCommand{std::move(*choices), std::move(texts), stream, submitted})) {
     return shutting_down();
   }
   return stream;

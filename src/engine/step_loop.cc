@@ -86,8 +86,8 @@ void StepLoop::handle(SubmitCommand& command) {
   client.stream = std::move(command.stream);
   client.submitted = command.submitted;
   client.choices.resize(command.choices.size());
-  if (!first.sampling.stop.empty()) {
-    for (Choice& choice : client.choices) choice.text.emplace(parts_.tokenizer, first.sampling);
+  for (size_t i = 0; i < command.texts.size(); ++i) {
+    client.choices[i].text = std::move(command.texts[i]);
   }
   clients_.emplace(first.request_id, std::move(client));
   if (const Status status = check_fits_beside_pins(first, cache_); !status.ok()) {

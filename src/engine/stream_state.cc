@@ -9,7 +9,7 @@ StreamState::StreamState(uint64_t request_id, std::shared_ptr<CommandQueue> engi
                          const SamplingParams& sampling)
     : id(request_id), commands(std::move(engine_commands)) {
   if (tokenizer == nullptr || !sampling.stop.empty()) return;
-  texts_.assign(static_cast<size_t>(sampling.n), AnswerText(tokenizer, sampling));
+  texts_.assign(static_cast<size_t>(sampling.n), AnswerText(tokenizer, sampling, nullptr));
 }
 
 void StreamState::push(Event event) {
