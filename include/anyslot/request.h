@@ -26,6 +26,9 @@ struct ByteRange {
 inline constexpr size_t kMaxIdBytes = 256;
 inline constexpr int64_t kMaxTtlSeconds = 315'360'000;  // ten years
 
+/// Entries of SamplingParams::logit_bias, at most: each costs time at every token.
+inline constexpr size_t kMaxLogitBiases = 1024;
+
 /// A run of tokens of a request, given as text or as token ids (token_ids win when both are set).
 struct Segment {
   SegmentKind kind = SegmentKind::kText;
@@ -59,7 +62,7 @@ struct SamplingParams {
   float repetition_penalty = 1.0F;
   float presence_penalty = 0.0F;   // [-2, 2]: subtracted once for a token that stands in the answer
   float frequency_penalty = 0.0F;  // [-2, 2]: subtracted for each time it stands in the answer
-  std::map<int32_t, float> logit_bias;  // token id -> [-100, 100], added to its logit
+  std::map<int32_t, float> logit_bias;  // token id -> [-100, 100], added to its logit; at most 1024
 
   /// Random numbers depend on (seed, choice, position of the token) and nothing else.
   uint64_t seed = 0;

@@ -59,6 +59,11 @@ Status check_distribution(const SamplingParams& sampling) {
 }
 
 Status check_bias(const SamplingParams& sampling, const EngineParts& parts) {
+  if (sampling.logit_bias.size() > kMaxLogitBiases) {
+    return invalid_argument(fmt::format("logit_bias has {} entries; at most {} are allowed",
+                                        sampling.logit_bias.size(), kMaxLogitBiases))
+        .about("logit_bias");
+  }
   for (const auto& [id, bias] : sampling.logit_bias) {
     Status status = check_token_id("logit_bias", id, parts);
     if (status.ok()) {

@@ -39,18 +39,20 @@ EngineCore::~EngineCore() {
 
 Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request) {
   const Clock::time_point submitted = Clock::now();
-  auto choices = prepare_request(request, parts_, memo_);
-  if (!choices.ok()) return choices.status();
+  auto given = prepare_request(request, parts_, memo_);
+  if (!given.ok()) return given.status();
+  auto choices =
+      make_choices(std::make_shared<const GivenRequest>(*std::move(given)), request.sampling.n);
   std::vector<AnswerText> texts = texts_with_stops(request.sampling, parts_.tokenizer);
   const std::lock_guard lock(submit_mutex_);
-  const uint64_t request_id = std::exchange(next_id_, next_id_ + choices->size());
-  for (const auto& choice : *choices) {
+  const uint64_t request_id = std::exchange(next_id_, next_id_ + choices.size());
+  for (const auto& choice : choices) {
     choice->request_id = request_id;
     choice->id = request_id + static_cast<uint64_t>(choice->choice);
   }
   auto stream =
       std::make_shared<StreamState>(request_id, commands_, parts_.tokenizer, request.sampling);
-  if (!commands_->push(SubmitCommand{std::move(*choices), std::move(texts), stream, submitted})) {
+  if (!commands_->push(SubmitCommand{std::move(choices), std::move(texts), stream, submitted})) {
     return shutting_down();
   }
   return stream;
@@ -59,12 +61,13 @@ Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request
 std::function<void()> EngineCore::register_document(
     const Segment& document, const DocumentOptions& options,
     std::function<void(Expected<CachedDocument>)> done) {
-  auto sequence = prepare_document(document, options, parts_, memo_);
-  if (!sequence.ok()) {
-    done(sequence.status());
+  auto given = prepare_document(document, options, parts_, memo_);
+  if (!given.ok()) {
+    done(given.status());
     return [] {};
   }
-  Command command = RegisterCommand{std::move(*sequence), std::move(done)};
+  auto sequences = make_choices(std::make_shared<const GivenRequest>(*std::move(given)), 1);
+  Command command = RegisterCommand{std::move(sequences.front()), std::move(done)};
   auto& registration = std::get<RegisterCommand>(command);
   {
     const std::lock_guard lock(submit_mutex_);

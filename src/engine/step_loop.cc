@@ -133,7 +133,7 @@ bool StepLoop::plan_step() {
 
 void StepLoop::handle_ended() {
   for (const EndedSequence& ended : scheduler_.take_ended()) {
-    if (ended.sequence->has_answer) {
+    if (ended.sequence->has_answer()) {
       end_request(ended.sequence->request_id, FinishReason::kError, ended.status);
     } else {
       documents_.end(ended);
@@ -145,8 +145,8 @@ void StepLoop::handle_ended() {
 bool StepLoop::wants_only_likeliest() const {
   return std::ranges::all_of(scheduler_.sample_targets(), [](const SampleTarget& target) {
     const Sequence& sequence = *target.sequence;
-    return !sequence.prompt_logits && !sequence.sampling.logprobs &&
-           is_plain_greedy(sequence.sampling, sequence.num_generated());
+    return !sequence.wants_prompt_logits() && !sequence.sampling().logprobs &&
+           is_plain_greedy(sequence.sampling(), sequence.num_generated());
   });
 }
 
@@ -185,7 +185,7 @@ void StepLoop::handle_samples() {
   for (const SampleTarget& target : scheduler_.sample_targets()) {
     Client& client = clients_.at(target.sequence->request_id);
     const size_t end = sample + static_cast<size_t>(target.num_rows);
-    if (target.sequence->prompt_logits) keep_prompt_logits(client, target, sample);
+    if (target.sequence->wants_prompt_logits()) keep_prompt_logits(client, target, sample);
     if (target.next_token) add_token_of(client, *target.sequence, end - 1);
     sample = end;
   }
@@ -197,7 +197,8 @@ void StepLoop::keep_prompt_logits(Client& client, const SampleTarget& target, si
   for (int32_t i = 0; i < target.num_rows; ++i) {
     const size_t sample = first_sample + static_cast<size_t>(i);
     const int64_t position = sample_positions_[sample];
-    if (position < client.prompt_logits_end || position >= target.sequence->num_prompt_tokens)
+    if (position < client.prompt_logits_end ||
+        position >= target.sequence->given->num_prompt_tokens())
       continue;
     const auto begin = logits_.begin() + static_cast<std::ptrdiff_t>(sample) * vocab;
     client.prompt_logits.insert(client.prompt_logits.end(), begin, begin + vocab);
@@ -236,16 +237,17 @@ void StepLoop::add_token(Client& client, Sequence& sequence, int32_t token,
   event.choice = sequence.choice;
   event.token_ids = {token};
   event.prompt_logits = std::exchange(client.prompt_logits, {});
-  if (sequence.sampling.logprobs) {
-    event.logprobs = {token_logprobs(logits, token, sequence.sampling.top_logprobs)};
+  if (sequence.sampling().logprobs) {
+    event.logprobs = {token_logprobs(logits, token, sequence.sampling().top_logprobs)};
   }
   send_token(client, sequence, std::move(event));
 }
 
 int32_t StepLoop::choose_token(const Sequence& sequence, std::span<const float> logits) {
   std::span<const int32_t> forbidden;
-  if (sequence.num_generated() < sequence.sampling.min_tokens) forbidden = sequence.stop_token_ids;
-  return sampler_.sample({logits, sequence.sampling, sequence.prompt(), sequence.generated(),
+  if (sequence.num_generated() < sequence.sampling().min_tokens)
+    forbidden = sequence.given->stop_token_ids;
+  return sampler_.sample({logits, sequence.sampling(), sequence.prompt(), sequence.generated(),
                           forbidden, static_cast<uint32_t>(sequence.choice)});
 }
 
@@ -282,12 +284,12 @@ void StepLoop::count_prompt(Client& client) {
 
 // Sends the newest token, and ends the choice if it is the last.
 void StepLoop::send_token(Client& client, const Sequence& sequence, Event event) {
-  const SamplingParams& sampling = sequence.sampling;
-  const int32_t token = sequence.tokens.back();
+  const SamplingParams& sampling = sequence.sampling();
+  const int32_t token = sequence.answer.back();
   const auto contains_token = [token](const std::vector<int32_t>& ids) {
     return std::find(ids.begin(), ids.end(), token) != ids.end();
   };
-  const bool is_stop_token = contains_token(sequence.stop_token_ids);
+  const bool is_stop_token = contains_token(sequence.given->stop_token_ids);
   auto& text = client.choices[static_cast<size_t>(sequence.choice)].text;
   if (text) event.text = text->add(token, is_stop_token);
 

@@ -17,16 +17,25 @@ TokenSegment given(int seed, int length, bool pin = false) {
   return document;
 }
 
-std::unique_ptr<Sequence> request(uint64_t id, const std::vector<TokenSegment>& documents,
-                                  int max_tokens = 5, Method method = Method::kLazy) {
+std::vector<std::unique_ptr<Sequence>> choices_of(uint64_t id,
+                                                  const std::vector<TokenSegment>& documents,
+                                                  int num_choices, int max_tokens = 5) {
   std::vector<TokenSegment> segments = documents;
   segments.push_back({SegmentKind::kText, make_document(90, 4), "", -1});
   auto normal = normalize_segments(std::move(segments));
   EXPECT_TRUE(normal.ok());
-  auto sequence = expand_prompt(*normal, method_traits(method, false), {}, "");
-  sequence->id = sequence->request_id = id;
-  sequence->sampling.max_tokens = max_tokens;
-  return sequence;
+  GivenRequest given = expand_prompt(*normal, method_traits(Method::kLazy, false), {}, "");
+  given.sampling.max_tokens = max_tokens;
+  auto choices = make_choices(std::make_shared<const GivenRequest>(std::move(given)), num_choices);
+  for (auto& choice : choices) {
+    choice->request_id = id;
+    choice->id = id + static_cast<uint64_t>(choice->choice);
+  }
+  return choices;
+}
+
+std::unique_ptr<Sequence> request(uint64_t id, const std::vector<TokenSegment>& documents) {
+  return std::move(choices_of(id, documents, 1).front());
 }
 
 int64_t rows_of_document(const Harness& harness, int seed) {
@@ -137,12 +146,7 @@ TEST(KeptDocuments, APinIsMadeAgainAfterThePreemptionThatDroppedIt) {
 TEST(KeptDocuments, WhatCannotBePinnedIsRefusedWithAllItsChoices) {
   Harness harness(40);
   Scheduler& scheduler = harness.scheduler();
-  auto refused = request(1, {given(1, 16 * 21, true)});
-  auto choices = further_choices(*refused, 3);
-  scheduler.submit(std::move(refused));
-  for (auto& choice : choices) {
-    choice->request_id = 1;
-    choice->id = 1 + static_cast<uint64_t>(choice->choice);
+  for (auto& choice : choices_of(1, {given(1, 16 * 21, true)}, 3)) {
     scheduler.submit(std::move(choice));
   }
   scheduler.submit(request(10, {given(2, 20, true), given(2, 20, true)}));

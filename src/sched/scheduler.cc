@@ -1,6 +1,7 @@
 #include "sched/scheduler.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <stdexcept>
 #include <utility>
@@ -112,7 +113,7 @@ bool Scheduler::plan_step(StepPlan& plan) {
   // What is encoded ahead of its use gives way to those who wait for an answer.
   for (const bool has_answer : {true, false}) {
     for (const auto& sequence : running_) {
-      if (sequence->has_answer != has_answer || sequence->is_decoding()) continue;
+      if (sequence->has_answer() != has_answer || sequence->is_decoding()) continue;
       if (builder_.budget() > 0) builder_.add_prefill(*sequence, jobs_);
     }
   }
@@ -138,16 +139,19 @@ void Scheduler::commit_jobs() {
 
 // Enters full blocks of text into the cache, as far as no other request has entered the same.
 void Scheduler::index_text(SequenceSpan& span, const Sequence& sequence) {
-  const std::span<const int32_t> tokens(sequence.tokens);
   while (span.indexed) {
     const size_t block = span.text_entries.size();
     if (static_cast<int64_t>(block + 1) * kBlockSize > span.num_computed) return;
-    if (block == span.block_keys.size()) {
-      const Digest& chain = block == 0 ? span.key : span.block_keys.back();
-      const size_t begin = static_cast<size_t>(span.begin) + block * kBlockSize;
-      span.block_keys.push_back(block_key(chain, tokens.subspan(begin, kBlockSize)));
+    if (block == span.num_block_keys()) {
+      const Digest& chain = block == 0 ? span.key : span.block_key(block - 1);
+      std::array<int32_t, kBlockSize> tokens{};
+      const int64_t begin = span.begin + static_cast<int64_t>(block) * kBlockSize;
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        tokens[i] = sequence.token(begin + static_cast<int64_t>(i));
+      }
+      span.answer_keys.push_back(block_key(chain, tokens));
     }
-    CacheEntry* entry = cache_.adopt_text_block(span.block_keys[block], span.blocks[block]);
+    CacheEntry* entry = cache_.adopt_text_block(span.block_key(block), span.blocks[block]);
     if (entry == nullptr) return;
     span.text_entries.push_back(entry);
   }
@@ -175,7 +179,7 @@ bool Scheduler::end_ready_documents() {
   const size_t num_ended = ended_.size();
   for (auto next = running_.begin(); next != running_.end();) {
     const auto candidate = next++;
-    if ((*candidate)->has_answer || !(*candidate)->last_span().is_complete()) continue;
+    if ((*candidate)->has_answer() || !(*candidate)->last_span().is_complete()) continue;
     const DocumentInfo document = cache_.describe(*(*candidate)->last_span().entry);
     release(**candidate, cache_, jobs_);
     ended_.push_back({std::move(*candidate), {}, document});
@@ -185,7 +189,7 @@ bool Scheduler::end_ready_documents() {
 }
 
 void Scheduler::append_token(Sequence& sequence, int32_t token_id) {
-  sequence.tokens.push_back(token_id);
+  sequence.answer.push_back(token_id);
   ++sequence.last_span().end;
 }
 
