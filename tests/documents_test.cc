@@ -86,7 +86,7 @@ TEST_F(DocumentsTest, ARegisteredDocumentIsFoundByTheMethodsThatShareIt) {
   expect_idle(engine);
 }
 
-TEST_F(DocumentsTest, ADocumentThatIsRegisteredTwiceAtOnceIsEncodedOnceAndRequestsJoin) {
+TEST_F(DocumentsTest, WhatIsRegisteredAndAskedForAtOnceIsEncodedOnce) {
   Engine engine = open();
   std::vector<std::promise<Expected<CachedDocument>>> registered(3);
   std::optional<Stream> stream;
@@ -106,7 +106,7 @@ TEST_F(DocumentsTest, ADocumentThatIsRegisteredTwiceAtOnceIsEncodedOnceAndReques
     EXPECT_EQ(cached->key, key);
   }
   const Usage usage = wait_for(*stream).usage;
-  EXPECT_EQ(usage.documents.at(0).source, DocumentSource::kJoined);
+  EXPECT_EQ(usage.documents.at(0).source, DocumentSource::kComputed) << "answers come first";
   EXPECT_EQ(usage.cached_tokens, 0);
   EXPECT_EQ(engine.stats().document_entries, 1);
   // One step encodes the document and computes the prompt, and three decode.

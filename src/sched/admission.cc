@@ -241,7 +241,7 @@ void recall_pins(Sequence& sequence) {
 Expected<bool> admit(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
   if (sequence.spans.empty()) sequence.spans = sequence.given->spans;
   if (Status status = check_pins(sequence, cache); !status.ok()) return status;
-  if (count_needed_blocks(sequence, cache) > cache.available_blocks()) return false;
+  if (missing_blocks(sequence, cache) > 0) return false;
   reserve_memory(sequence);
   acquire_cached(sequence, cache);
   if (!sequence.usage_known) report_usage(sequence);
@@ -250,6 +250,10 @@ Expected<bool> admit(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
   allocate_private(sequence, cache);
   tell_wishes(sequence, cache);
   return true;
+}
+
+int64_t missing_blocks(const Sequence& sequence, KvCache& cache) {
+  return count_needed_blocks(sequence, cache) - cache.available_blocks();
 }
 
 Status check_fits_beside_pins(const Sequence& sequence, KvCache& cache) {
