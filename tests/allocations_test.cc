@@ -153,7 +153,7 @@ int64_t count_waiting(Engine& engine, const Request& request) {
     stream.emplace(testing_support::submit(engine, request));
     bytes = bytes_in_use() - before;
   };
-  EngineTestAccess::core(engine).call([&](internal::StepLoop&) { submit(); });
+  testing_support::run_between_steps(engine, [&](internal::StepLoop&) { submit(); });
   stream->cancel();
   testing_support::wait_for(*stream);
   return bytes;

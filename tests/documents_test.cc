@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -59,7 +61,7 @@ class DocumentsTest : public testing::Test {
   /// Runs `queue` while the engine's thread waits for it.
   template <typename Queue>
   static void hold(Engine& engine, const Queue& queue) {
-    EngineTestAccess::core(engine).call([&](internal::StepLoop&) { queue(); });
+    run_between_steps(engine, [&](internal::StepLoop&) { queue(); });
   }
 };
 
@@ -81,8 +83,8 @@ TEST_F(DocumentsTest, ARegisteredDocumentIsFoundByTheMethodsThatShareIt) {
   EXPECT_EQ(run(engine, ask({document(1)})).usage.cached_tokens, 40);
   EXPECT_EQ(run(engine, ask({document(1)}, Method::kBlock)).usage.cached_tokens, 40);
   EXPECT_EQ(run(engine, ask({document(1)}, Method::kMepic)).usage.cached_tokens, 0);
-  EXPECT_EQ(engine.documents("").size(), 2U) << "one for mepic";
-  EXPECT_EQ(engine.documents("").back().hits, 2);
+  EXPECT_EQ(list_documents(engine).size(), 2U) << "one for mepic";
+  EXPECT_EQ(list_documents(engine).back().hits, 2);
   expect_idle(engine);
 }
 
@@ -149,11 +151,11 @@ TEST_F(DocumentsTest, ARegistrationThatIsGivenUpStopsUnlessOthersWait) {
     EXPECT_EQ(registered[i].get_future().get().status().code(), StatusCode::kCancelled);
   }
   EXPECT_TRUE(registered[2].get_future().get().ok());
-  const std::vector<CachedDocument> listed = engine.documents("");
+  const std::vector<CachedDocument> listed = list_documents(engine);
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0].id, "d2");
   for (const auto& call : give_up) call();  // nothing is left to give up
-  EXPECT_EQ(engine.documents("").size(), 1U);
+  EXPECT_EQ(list_documents(engine).size(), 1U);
   expect_idle(engine);
 }
 
@@ -206,6 +208,39 @@ TEST_F(DocumentsTest, IdsAreShort) {
   EXPECT_EQ(engine.submit(ask({longest})).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(DocumentsTest, ACallThatCannotRunDoesNotReportSuccess) {
+  Engine engine = open();
+  const std::string key = register_document(engine, document(1)).key;
+  EngineTestAccess::core(engine).close();
+  EXPECT_EQ(engine.pin_document(key, "").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.unpin_document(key, "").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.remove_document(key, "").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.documents("").status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.check_integrity().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(registering(engine, document(2)).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.submit(ask({document(1)})).status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(DocumentsTest, ACallThatThrowsFailsAlone) {
+  Engine engine = open();
+  Request request = ask({document(1)});
+  request.sampling.max_tokens = 100;
+  request.sampling.ignore_eos = true;
+  Stream stream = submit(engine, request);
+  stream.next();
+  internal::EngineCore& core = EngineTestAccess::core(engine);
+  const Status exhausted = core.call([](internal::StepLoop&) -> Status { throw std::bad_alloc(); });
+  EXPECT_EQ(exhausted.code(), StatusCode::kResourceExhausted);
+  const Status failed =
+      core.call([](internal::StepLoop&) -> Status { throw std::runtime_error("broken"); });
+  EXPECT_EQ(failed.code(), StatusCode::kInternal);
+  EXPECT_THAT(failed.message(), HasSubstr("broken"));
+  const Answer answer = wait_for(stream);
+  EXPECT_EQ(answer.finish_reason, FinishReason::kLength) << answer.error;
+  EXPECT_EQ(answer.token_ids.size(), 99U);
+  expect_idle(engine);
+}
+
 TEST_F(DocumentsTest, AnEngineThatEndsTellsThoseWhoWait) {
   std::promise<Expected<CachedDocument>> registered;
   {
@@ -251,7 +286,7 @@ TEST_F(DocumentsTest, RefusesToRegisterWhatCannotBeKept) {
   Segment timed = document(1);
   timed.ttl_seconds = -1;
   EXPECT_THAT(registering(engine, timed).message(), HasSubstr("ttl is -1 seconds"));
-  EXPECT_TRUE(engine.documents("").empty());
+  EXPECT_TRUE(list_documents(engine).empty());
   expect_idle(engine);
 }
 
@@ -350,8 +385,8 @@ TEST_F(DocumentsTest, KeysAreCheckedAndMeanOneSaltOnly) {
   EXPECT_EQ(engine.stats().pinned_blocks, 0);
   ASSERT_TRUE(engine.remove_document(red.key, "red").ok());
   EXPECT_EQ(engine.remove_document(red.key, "red").code(), StatusCode::kNotFound);
-  EXPECT_TRUE(engine.documents("red").empty());
-  EXPECT_EQ(engine.documents("blue").size(), 1U);
+  EXPECT_TRUE(list_documents(engine, "red").empty());
+  EXPECT_EQ(list_documents(engine, "blue").size(), 1U);
   expect_idle(engine);
 }
 
@@ -360,7 +395,7 @@ TEST_F(DocumentsTest, ADocumentRemovedInUseServesThoseWhoUseIt) {
   Request request = ask({document(1)});
   request.sampling.max_tokens = 200;
   const Answer expected = run(engine, request);
-  const std::string key = engine.documents("").at(0).key;
+  const std::string key = list_documents(engine).at(0).key;
   Stream stream = submit(engine, request);
   stream.next();
   ASSERT_TRUE(engine.remove_document(key, "").ok());
@@ -370,7 +405,7 @@ TEST_F(DocumentsTest, ADocumentRemovedInUseServesThoseWhoUseIt) {
   const Answer answer = wait_for(stream);
   EXPECT_EQ(std::vector<int32_t>(expected.token_ids.begin() + 1, expected.token_ids.end()),
             answer.token_ids);
-  EXPECT_EQ(engine.documents("").size(), 1U);
+  EXPECT_EQ(list_documents(engine).size(), 1U);
   EXPECT_EQ(engine.stats().document_entries, 1);
   expect_idle(engine);
 }
@@ -380,7 +415,7 @@ TEST_F(DocumentsTest, ThePreambleIsNotListed) {
   Request request = ask({document(1)});
   request.segments.insert(request.segments.begin(), text_segment(random_tokens(20, 9)));
   run(engine, request);
-  const std::vector<CachedDocument> listed = engine.documents("");
+  const std::vector<CachedDocument> listed = list_documents(engine);
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0].id, "d1");
 }

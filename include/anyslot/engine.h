@@ -134,8 +134,9 @@ class Engine {
   std::function<void()> register_document(const Segment& document, const DocumentOptions& options,
                                           std::function<void(Expected<CachedDocument>)> done);
   /// The documents that are cached under a salt, whoever gave them, the latest used first; no
-  /// others can be seen. This and the calls below wait for the end of the current step.
-  std::vector<CachedDocument> documents(const std::string& cache_salt) const;
+  /// others can be seen. This and the calls below wait for the end of the current step; they fail
+  /// with kUnavailable when the engine is shutting down.
+  Expected<std::vector<CachedDocument>> documents(const std::string& cache_salt) const;
   /// Each fails with kNotFound for a key that is not cached under the salt. Pinning what is pinned,
   /// and unpinning what is not, changes nothing. Removing fails with kFailedPrecondition for a
   /// pinned document; it is cold from then on, and its memory is free when those who use it end.

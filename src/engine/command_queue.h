@@ -36,8 +36,8 @@ struct CancelCommand {
 };
 /// Runs between two steps on the engine thread.
 struct CallCommand {
-  std::function<void()> call;
-  std::function<void()> done;  // when the statistics show its effect; also when it threw
+  std::function<void()> call;  // must not throw
+  std::function<void()> done;  // when the statistics show its effect
 };
 using Command = std::variant<SubmitCommand, RegisterCommand, CancelCommand, CallCommand>;
 

@@ -1,6 +1,8 @@
 #include "engine/engine_core.h"
 
+#include <exception>
 #include <future>
+#include <new>
 #include <utility>
 
 #include "engine/prepare_request.h"
@@ -32,7 +34,7 @@ EngineCore::EngineCore(EngineParts parts)
       thread_([this] { loop_.run(); }) {}
 
 EngineCore::~EngineCore() {
-  commands_->close();
+  close();
   thread_.join();
   if (parts_.trace != nullptr) static_cast<void>(parts_.trace->finish());
 }
@@ -82,11 +84,20 @@ std::function<void()> EngineCore::register_document(
 }
 
 // The promise is shared: the engine's thread may still be in it when the wait is over.
-void EngineCore::call(const std::function<void(StepLoop&)>& call) {
+Status EngineCore::call(const std::function<Status(StepLoop&)>& call) {
+  Status result = shutting_down();
   const auto done = std::make_shared<std::promise<void>>();
-  const bool queued =
-      commands_->push(CallCommand{[&] { call(loop_); }, [done] { done->set_value(); }});
-  if (queued) done->get_future().wait();
+  const auto run = [&] {
+    try {
+      result = call(loop_);
+    } catch (const std::bad_alloc&) {
+      result = resource_exhausted("memory does not suffice");
+    } catch (const std::exception& error) {
+      result = internal_error(error.what());
+    }
+  };
+  if (commands_->push(CallCommand{run, [done] { done->set_value(); }})) done->get_future().wait();
+  return result;
 }
 
 }  // namespace anyslot::internal

@@ -110,7 +110,7 @@ void StepLoop::handle(CancelCommand& command) {
 }
 
 void StepLoop::handle(CallCommand& command) {
-  guarded(command.call);
+  command.call();
   publish_stats();
   command.done();
 }
