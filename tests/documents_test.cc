@@ -182,6 +182,33 @@ TEST_F(DocumentsTest, ATenantTakesAShareOfPinsWhateverItsSalts) {
   expect_idle(engine);
 }
 
+// Two tenants that share a salt share its documents: a pin counts for the one that came first.
+TEST_F(DocumentsTest, APinCountsForTheTenantThatADocumentWasEncodedFor) {
+  Engine engine = open(40);
+  const auto ask_as = [&](const std::string& tenant, const std::vector<Segment>& documents) {
+    Request request = ask(documents);
+    request.cache_salt = "shared";
+    request.tenant = tenant;
+    return request;
+  };
+  const auto pinned = [](uint64_t seed, int64_t tokens) {
+    Segment segment = document(seed, tokens);
+    segment.pin = true;
+    return segment;
+  };
+  Request longer = ask_as("blue", {pinned(4, 40)});
+  longer.sampling.max_tokens = 100;
+  longer.sampling.ignore_eos = true;
+  Stream running = submit(engine, longer);
+  running.next();
+  EXPECT_EQ(run(engine, ask_as("red", {document(1, 60), pinned(2, 100)})).error, "");
+  const Answer refused = run(engine, ask_as("blue", {pinned(1, 60)}));
+  EXPECT_THAT(refused.error, HasSubstr("pinning takes 4 blocks, and 7 are pinned; at most 10 of"));
+  EXPECT_EQ(run(engine, ask_as("blue", {pinned(3, 60)})).error, "") << "its own share has room";
+  EXPECT_EQ(wait_for(running).token_ids.size(), 99U) << "others are not disturbed";
+  expect_idle(engine);
+}
+
 TEST_F(DocumentsTest, ADefaultOfMaxTokensIsCutToThePool) {
   Engine engine = open(40);
   Request request = ask({document(1, 300)});

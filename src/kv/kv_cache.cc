@@ -90,7 +90,7 @@ int64_t KvCache::pinned_blocks(const Tenant& tenant) const {
   return found == pinned_by_tenant_.end() ? 0 : found->second;
 }
 
-Status KvCache::check_pins(int64_t more_blocks, const Tenant& tenant) const {
+Status KvCache::check_pins(int64_t more_blocks, const Tenant& tenant, int64_t others) const {
   const int64_t limit = pool_.num_blocks() / 2;
   const int64_t share = tenant ? limit / 2 : limit;
   const int64_t own = pinned_blocks(tenant);
@@ -103,7 +103,7 @@ Status KvCache::check_pins(int64_t more_blocks, const Tenant& tenant) const {
         " (" + (tenant ? "a quarter" : "half") +
         " of the KV cache) can be pinned: unpin other documents or enlarge the KV cache");
   }
-  if (pinned_blocks_ + more_blocks > limit) {
+  if (pinned_blocks_ + more_blocks + others > limit) {
     return resource_exhausted(wish +
                               ", but others have pinned too much for that now: try later, unpin "
                               "other documents or enlarge the KV cache");

@@ -126,10 +126,10 @@ class KvCache {
   /// does.
   Status pin(CacheEntry& entry);
   void unpin(CacheEntry& entry);
-  /// Whether `more_blocks` that are not pinned could be; kResourceExhausted when more than half of
-  /// the pool would be, or more than a quarter for one tenant. A tenant is told of its own pins
-  /// only.
-  Status check_pins(int64_t more_blocks, const Tenant& tenant = {}) const;
+  /// Whether `more_blocks` that are not pinned could be, beside `others` that other tenants are to
+  /// have pinned then; kResourceExhausted when more than half of the pool would be, or more than a
+  /// quarter for one tenant. A tenant is told of its own pins only.
+  Status check_pins(int64_t more_blocks, const Tenant& tenant = {}, int64_t others = 0) const;
   /// Blocks that a tenant has pinned; all pinned ones without a tenant.
   int64_t pinned_blocks(const Tenant& tenant) const;
 

@@ -1,6 +1,7 @@
 #include "sched/admission.h"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>
@@ -204,15 +205,23 @@ bool must_pin(const Sequence& sequence, size_t document) {
          !sequence.pins_made[document];
 }
 
+// A document counts for the tenant that it was first encoded for, who may be another one.
 Status check_pins(Sequence& sequence, KvCache& cache) {
-  int64_t more_blocks = 0;
+  std::map<Tenant, int64_t> more_blocks;
   std::unordered_set<Digest, DigestHash> seen;
   for_given_documents(sequence, [&](const SequenceSpan& span, size_t document) {
     if (!must_pin(sequence, document) || !seen.insert(span.key).second) return;
     const CacheEntry* entry = cache.find(span.key);
-    if (entry == nullptr || entry->pins == 0) more_blocks += blocks_for(span.num_tokens());
+    if (entry != nullptr && entry->pins > 0) return;
+    more_blocks[entry == nullptr ? sequence.given->tenant : entry->document.tenant] +=
+        blocks_for(span.num_tokens());
   });
-  return cache.check_pins(more_blocks, sequence.given->tenant);
+  int64_t checked = 0;
+  for (const auto& [tenant, blocks] : more_blocks) {
+    if (Status status = cache.check_pins(blocks, tenant, checked); !status.ok()) return status;
+    checked += blocks;
+  }
+  return {};
 }
 
 void tell_wishes(Sequence& sequence, KvCache& cache) {
