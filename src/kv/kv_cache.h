@@ -173,7 +173,7 @@ class KvCache {
   friend struct KvCacheTestAccess;
 
   bool make_room(int64_t count);
-  CacheEntry& add_entry(const Digest& digest, EntryKind kind, int64_t num_tokens);
+  CacheEntry& add_entry(std::unique_ptr<CacheEntry> owned);
   void remove_entry(CacheEntry& entry);
   void count_pinned(const CacheEntry& entry, int64_t blocks);
   void make_evictable_if_unused(CacheEntry& entry);

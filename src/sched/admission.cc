@@ -94,8 +94,11 @@ void acquire_cached(Sequence& sequence, KvCache& cache) {
   std::unordered_set<Digest, DigestHash> seen;
   for (SequenceSpan& span : sequence.spans) {
     if (span.is_document()) {
-      span.entry = cache.find(span.key);
-      if (span.entry != nullptr) cache.acquire(*span.entry, counts && seen.insert(span.key).second);
+      CacheEntry* const entry = cache.find(span.key);
+      if (entry == nullptr) continue;
+      const bool is_first = seen.insert(span.key).second;
+      span.entry = entry;
+      cache.acquire(*entry, counts && is_first);
       continue;
     }
     const std::vector<CacheEntry*> found = find_cached_text(sequence, span, cache);

@@ -55,6 +55,7 @@ Expected<bool> Scheduler::try_admission(Sequence& sequence) {
 // Choices of one request stand side by side.
 void Scheduler::refuse(Lane& lane, SequenceList::iterator first, Status status) {
   const uint64_t request_id = (*first)->request_id;
+  ended_.reserve(ended_.size() + 1);
   ended_.push_back({std::move(*first), std::move(status), {}});
   auto next = lane.waiting.erase(first);
   while (next != lane.waiting.end() && (*next)->request_id == request_id)
@@ -238,9 +239,10 @@ bool Scheduler::end_ready_documents() {
   for (auto next = ahead_.running.begin(); next != ahead_.running.end();) {
     const auto candidate = next++;
     if (!(*candidate)->last_span().is_complete()) continue;
-    const DocumentInfo document = cache_.describe(*(*candidate)->last_span().entry);
+    DocumentInfo document = cache_.describe(*(*candidate)->last_span().entry);
+    ended_.reserve(ended_.size() + 1);
     release(**candidate, cache_, jobs_);
-    ended_.push_back({std::move(*candidate), {}, document});
+    ended_.push_back({std::move(*candidate), {}, std::move(document)});
     ahead_.running.erase(candidate);
   }
   return ended_.size() > num_ended;
