@@ -196,9 +196,8 @@ DocumentInfo KvCache::describe(const CacheEntry& entry) const {
 
 std::vector<DocumentInfo> KvCache::documents(const Digest& owner) const {
   std::vector<DocumentInfo> result;
-  for (const CacheEntry* entry : documents_) {
-    const bool shown = entry->document.listed && !entry->removed && entry->document.owner == owner;
-    if (shown) result.push_back(describe(*entry));
+  for (const CacheEntry* entry : documents_.of(owner)) {
+    if (entry->document.listed && !entry->removed) result.push_back(describe(*entry));
   }
   std::ranges::sort(result, std::ranges::greater(), &DocumentInfo::latest_use);
   return result;
@@ -277,8 +276,8 @@ KvCacheStats KvCache::stats() const {
           .evictable_blocks = policy_.evictable_blocks(),
           .private_blocks = private_blocks_,
           .pinned_blocks = pinned_blocks_,
-          .document_entries = static_cast<int64_t>(documents_.size()),
-          .text_entries = static_cast<int64_t>(entries_.size() - documents_.size()),
+          .document_entries = documents_.size(),
+          .text_entries = static_cast<int64_t>(entries_.size()) - documents_.size(),
           .referenced_entries = referenced_entries_,
           .evictions_total = evictions_total_,
           .expirations_total = expirations_total_};
@@ -299,7 +298,7 @@ CacheEntry& KvCache::add_entry(std::unique_ptr<CacheEntry> owned) {
   const auto added = entries_.emplace(entry.digest, std::move(owned)).first;
   if (entry.kind == EntryKind::kDocument) {
     try {
-      documents_.insert(&entry);
+      documents_.add(entry);
     } catch (...) {
       entries_.erase(added);
       throw;
@@ -312,7 +311,7 @@ CacheEntry& KvCache::add_entry(std::unique_ptr<CacheEntry> owned) {
 void KvCache::remove_entry(CacheEntry& entry) {
   pool_.free(entry.blocks);
   if (entry.pins > 0) count_pinned(entry, -num_blocks_of(entry));
-  documents_.erase(&entry);
+  if (entry.kind == EntryKind::kDocument) documents_.remove(entry);
   entries_.erase(Digest(entry.digest));  // a copy: the key must outlive the entry
 }
 

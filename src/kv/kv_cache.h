@@ -7,13 +7,13 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "anyslot/status.h"
 #include "base/block.h"
 #include "base/hash.h"
 #include "kv/block_pool.h"
+#include "kv/document_index.h"
 #include "kv/eviction.h"
 
 namespace anyslot {
@@ -190,7 +190,7 @@ class KvCache {
   int64_t private_blocks_ = 0;
   int64_t pinned_blocks_ = 0;
   std::unordered_map<Digest, int64_t, DigestHash> pinned_by_tenant_;  // above 0
-  std::unordered_set<const CacheEntry*> documents_;                   // those of entries_
+  DocumentIndex documents_;                                           // those of entries_
   int64_t referenced_entries_ = 0;
   int64_t evictions_total_ = 0;
   int64_t expirations_total_ = 0;

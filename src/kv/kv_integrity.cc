@@ -51,7 +51,7 @@ Status KvCache::check_entry(const CacheEntry& entry) const {
   if (entry.removed && (!used || entry.pins > 0)) {
     return wrong_entry(entry, "was removed but is pinned, or kept though nobody uses it");
   }
-  if (documents_.contains(&entry) != (entry.kind == EntryKind::kDocument)) {
+  if (documents_.contains(entry) != (entry.kind == EntryKind::kDocument)) {
     return wrong_entry(entry, "is a document that is not listed, or listed but no document");
   }
   if (!encoding && entry.waiters > 0) return wrong_entry(entry, "is ready but has waiters");
@@ -120,8 +120,8 @@ Status KvCache::check_counters() const {
     if (entry->pins > 0 && entry->document.tenant) by_tenant[*entry->document.tenant] += num_blocks;
     evictable += evictable_blocks(*entry);
   }
-  if (documents != static_cast<int64_t>(documents_.size())) {
-    return wrong_count("document entries", static_cast<int64_t>(documents_.size()), documents);
+  if (documents != documents_.size()) {
+    return wrong_count("document entries", documents_.size(), documents);
   }
   if (referenced != referenced_entries_) {
     return wrong_count("referenced entries", referenced_entries_, referenced);
