@@ -159,6 +159,20 @@ TEST_F(DocumentsTest, ARegistrationThatIsGivenUpStopsUnlessOthersWait) {
   expect_idle(engine);
 }
 
+TEST_F(DocumentsTest, AFunctionThatThrowsIsNobodysConcern) {
+  Engine engine = open();
+  Stream stream = submit(engine, ask({document(2)}));
+  std::promise<Status> told;
+  engine.register_document(document(1), {}, [&told](const Expected<CachedDocument>& cached) {
+    told.set_value(cached.status());
+    throw std::runtime_error("a client that fails");
+  });
+  EXPECT_TRUE(told.get_future().get().ok());
+  EXPECT_EQ(wait_for(stream).finish_reason, FinishReason::kLength);
+  EXPECT_EQ(list_documents(engine).size(), 2U);
+  expect_idle(engine);
+}
+
 TEST_F(DocumentsTest, ATenantTakesAShareOfPinsWhateverItsSalts) {
   Engine engine = open(40);
   const auto pinning = [&](const Segment& segment, const DocumentOptions& options) {

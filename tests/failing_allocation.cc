@@ -28,10 +28,12 @@ void operator delete(void* memory, std::size_t /*bytes*/) noexcept { std::free(m
 
 namespace anyslot::testing_support {
 
-FailingAllocation::FailingAllocation(int64_t after) {
+void fail_allocation(int64_t after) {
   failed = false;
   left = after;
 }
+
+FailingAllocation::FailingAllocation(int64_t after) { fail_allocation(after); }
 
 FailingAllocation::~FailingAllocation() { left = kNone; }
 

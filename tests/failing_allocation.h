@@ -4,6 +4,9 @@
 
 namespace anyslot::testing_support {
 
+/// Has the one operator new of this thread fail that comes after `after` others.
+void fail_allocation(int64_t after);
+
 /// Has one operator new of this thread fail while it lives: the one after `after` others. One at a
 /// time. The program must contain failing_allocation.cc.
 class FailingAllocation {

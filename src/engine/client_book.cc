@@ -141,9 +141,28 @@ void ClientBook::post(const Client& client, Event event) {
   outbox_.emplace_back(client.stream, std::move(event));
 }
 
-void ClientBook::send() {
-  for (auto& [stream, event] : outbox_) stream->push(std::move(event));
+bool ClientBook::send() noexcept {
+  bool all_served = true;
+  for (auto& [stream, event] : outbox_) {
+    if (!stream->push(std::move(event))) all_served = false;
+  }
   outbox_.clear();
+  return all_served;
+}
+
+std::optional<uint64_t> ClientBook::find_failed() const {
+  const auto failed = std::ranges::find_if(
+      clients_, [](const auto& client) { return client.second.stream->has_failed(); });
+  return failed == clients_.end() ? std::nullopt : std::optional(failed->first);
+}
+
+size_t ClientBook::break_off(uint64_t request_id) noexcept {
+  const auto client = clients_.find(request_id);
+  if (client == clients_.end()) return 0;
+  const size_t num_choices = client->second.choices.size();
+  client->second.stream->break_off();
+  clients_.erase(client);
+  return num_choices;
 }
 
 }  // namespace anyslot::internal

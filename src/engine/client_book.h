@@ -46,8 +46,14 @@ class ClientBook {
   bool add_token(const Sequence& sequence, Event event);
   void end_choice(uint64_t request_id, int choice, FinishReason reason, Event event);
 
-  /// Gives the streams what has come for them.
-  void send();
+  /// Gives the streams what has come for them. False when one of those could not be served: it has
+  /// failed, and its request is to end.
+  [[nodiscard]] bool send() noexcept;
+  /// A request whose stream has failed.
+  std::optional<uint64_t> find_failed() const;
+  /// Forgets a request, without an event; its stream breaks off. Takes no memory. Returns how many
+  /// choices it had; 0 when it is unknown.
+  size_t break_off(uint64_t request_id) noexcept;
   size_t num_unsent() const { return outbox_.size(); }
 
  private:

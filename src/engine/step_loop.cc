@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <new>
 #include <ratio>
 #include <utility>
 
@@ -55,17 +56,33 @@ void StepLoop::run() {
     send();
   }
   take_commands(false);
-  end_all(FinishReason::kCancelled, {StatusCode::kUnavailable, "the engine is shutting down"});
+  guarded([&] {
+    end_all(FinishReason::kCancelled, {StatusCode::kUnavailable, "the engine is shutting down"});
+  });
   send();
 }
 
 template <typename Work>
-void StepLoop::guarded(const Work& work) {
+void StepLoop::guarded(const Work& work) noexcept {
   try {
     work();
   } catch (const std::exception& error) {
+    fail_all(error);
+  }
+}
+
+// Where memory does not suffice to tell what happened, they are told that.
+void StepLoop::fail_all(const std::exception& error) noexcept {
+  try {
     end_all(FinishReason::kError,
             internal_error(std::string("the engine failed in a step: ") + error.what()));
+  } catch (const std::exception&) {
+    while (!clients_.empty()) {
+      const uint64_t id = clients_.any();
+      const size_t num_choices = clients_.break_off(id);
+      for (size_t choice = 0; choice < num_choices; ++choice) scheduler_.remove(id + choice);
+    }
+    documents_.break_off();
   }
 }
 
@@ -77,7 +94,21 @@ void StepLoop::take_commands(bool wait) {
   }
 }
 
+// A request that memory does not suffice for ends alone.
 void StepLoop::handle(SubmitCommand& command) {
+  const uint64_t id = command.choices.front()->request_id;
+  const std::shared_ptr<StreamState> stream = command.stream;
+  try {
+    submit(command);
+  } catch (const std::bad_alloc&) {
+    clients_.break_off(id);
+    stream->break_off();
+    for (size_t choice = 0; choice < command.choices.size(); ++choice)
+      scheduler_.remove(id + choice);
+  }
+}
+
+void StepLoop::submit(SubmitCommand& command) {
   const Sequence& first = *command.choices.front();
   clients_.add(command);
   if (const Status status = check_fits_beside_pins(first, cache_); !status.ok()) {
@@ -242,11 +273,18 @@ void StepLoop::end_all(FinishReason reason, const Status& error) {
   documents_.end_all(error);
 }
 
+// One reader's failure is its own.
+void StepLoop::end_failed() {
+  while (const auto request_id = clients_.find_failed()) {
+    end_request(*request_id, FinishReason::kCancelled, {});
+  }
+}
+
 void StepLoop::send() {
   TraceSpan span(trace_, "deliver", {{"events", static_cast<int64_t>(clients_.num_unsent())}});
   if (clients_.num_unsent() == 0) span.drop();
   publish_stats();
-  clients_.send();
+  while (!clients_.send()) guarded([&] { end_failed(); });
   documents_.deliver();
 }
 

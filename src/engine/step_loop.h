@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -41,9 +42,11 @@ class StepLoop {
  private:
   /// Fails all requests when `work` throws.
   template <typename Work>
-  void guarded(const Work& work);
+  void guarded(const Work& work) noexcept;
+  void fail_all(const std::exception& error) noexcept;
   void take_commands(bool wait);
   void handle(SubmitCommand& command);
+  void submit(SubmitCommand& command);
   void handle(RegisterCommand& command);
   void handle(CancelCommand& command);
   void handle(CallCommand& command);
@@ -61,6 +64,7 @@ class StepLoop {
   int32_t choose_token(const Sequence& sequence, std::span<const float> logits);
   void end_request(uint64_t request_id, FinishReason reason, const Status& error);
   void end_all(FinishReason reason, const Status& error);
+  void end_failed();
   void send();
   void publish_stats();
 
