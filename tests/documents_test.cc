@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/engine_support.h"
@@ -429,6 +431,30 @@ TEST_F(DocumentsTest, KeysAreCheckedAndMeanOneSaltOnly) {
   EXPECT_TRUE(list_documents(engine, "red").empty());
   EXPECT_EQ(list_documents(engine, "blue").size(), 1U);
   expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, WhatExpiresWhileTheEngineIsIdleGoesAtItsTime) {
+  Engine engine = open();
+  for (const uint64_t seed : {1, 2}) {
+    Segment timed = document(seed);
+    timed.ttl_seconds = seed;
+    register_document(engine, timed);
+  }
+  register_document(engine, document(3));
+  EXPECT_EQ(engine.stats().document_entries, 3);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto wait_for_expirations = [&](int64_t count) {
+    while (engine.stats().expirations_total < count && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    return engine.stats();
+  };
+  const int64_t steps = engine.stats().steps_total;
+  EXPECT_GE(wait_for_expirations(1).expirations_total, 1);
+  const Stats stats = wait_for_expirations(2);
+  EXPECT_EQ(stats.expirations_total, 2);
+  EXPECT_EQ(stats.document_entries, 1);
+  EXPECT_EQ(stats.free_blocks, 200 - 3);
+  EXPECT_EQ(stats.steps_total, steps);
 }
 
 TEST_F(DocumentsTest, ADocumentRemovedInUseServesThoseWhoUseIt) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -49,9 +50,10 @@ class CommandQueue {
   void close();
   bool closed() const;
 
-  /// Everything that has come; waits for something first if `wait`. Without it, takes no lock when
-  /// nothing has come.
-  std::vector<Command> take(bool wait);
+  /// Everything that has come. Takes no lock when nothing has.
+  std::vector<Command> take();
+  /// Waits until something has come, or the queue is closed, or for so long; unset: without limit.
+  void wait(std::optional<std::chrono::milliseconds> at_most);
 
  private:
   mutable std::mutex mutex_;

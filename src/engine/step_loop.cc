@@ -14,8 +14,9 @@ namespace anyslot::internal {
 
 namespace {
 
+using Ticks = std::chrono::duration<int64_t, std::ratio<1, kTicksPerSecond>>;
+
 int64_t steady_ticks() {
-  using Ticks = std::chrono::duration<int64_t, std::ratio<1, kTicksPerSecond>>;
   return std::chrono::duration_cast<Ticks>(Clock::now().time_since_epoch()).count();
 }
 
@@ -41,7 +42,8 @@ void StepLoop::run() {
   while (!commands_->closed()) {
     const bool idle = scheduler_.num_running() + scheduler_.num_waiting() == 0;
     if (trace_ != nullptr) trace_->flush(idle ? 0 : TraceFile::kMaxPending / 2);
-    take_commands(idle);
+    if (idle) wait_idle();
+    take_commands();
     TraceSpan span(trace_, "step");
     guarded([&] {
       if (!plan_step()) return span.drop();
@@ -55,7 +57,7 @@ void StepLoop::run() {
     });
     send();
   }
-  take_commands(false);
+  take_commands();
   guarded([&] {
     end_all(FinishReason::kCancelled, {StatusCode::kUnavailable, "the engine is shutting down"});
   });
@@ -86,8 +88,15 @@ void StepLoop::fail_all(const std::exception& error) noexcept {
   }
 }
 
-void StepLoop::take_commands(bool wait) {
-  std::vector<Command> commands = commands_->take(wait);
+// What expires meanwhile goes at its time, so that its memory does not stay till the next request.
+void StepLoop::wait_idle() {
+  const int64_t expiry = cache_.next_expiry();
+  if (expiry == 0) return commands_->wait(std::nullopt);
+  commands_->wait(Ticks(std::max<int64_t>(1, expiry + 1 - ticks_())));
+}
+
+void StepLoop::take_commands() {
+  std::vector<Command> commands = commands_->take();
   cache_.set_tick(ticks_());
   for (Command& command : commands) {
     guarded([&] { std::visit([this](auto& c) { handle(c); }, command); });

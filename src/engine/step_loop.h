@@ -44,7 +44,8 @@ class StepLoop {
   template <typename Work>
   void guarded(const Work& work) noexcept;
   void fail_all(const std::exception& error) noexcept;
-  void take_commands(bool wait);
+  void wait_idle();
+  void take_commands();
   void handle(SubmitCommand& command);
   void submit(SubmitCommand& command);
   void handle(RegisterCommand& command);

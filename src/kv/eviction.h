@@ -93,6 +93,9 @@ class EvictionPolicy {
   /// Whether that entry has expired.
   bool has_expired() const;
 
+  /// The lowest expiry of an evictable entry; 0 when none has one.
+  int64_t next_expiry() const { return by_expiry_.empty() ? 0 : std::get<0>(*by_expiry_.begin()); }
+
   /// Entries whose expiry is below the tick have expired. The unit is the caller's.
   void set_tick(int64_t tick) { tick_ = tick; }
   int64_t tick() const { return tick_; }

@@ -136,6 +136,9 @@ class KvCache {
   /// The time that times to live are measured in; it never goes back, and the unit is the caller's.
   /// Entries that have expired then are gone.
   void set_tick(int64_t tick);
+  /// The last tick at which the next entry to expire serves, as long as nothing is used; 0: none
+  /// will expire.
+  int64_t next_expiry() const { return policy_.next_expiry(); }
   /// `ticks` > 0, or 0 for no limit. An entry that is used or pinned does not expire; its time runs
   /// from the end of that.
   void set_time_to_live(CacheEntry& entry, int64_t ticks);
