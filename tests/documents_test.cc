@@ -286,21 +286,23 @@ TEST_F(DocumentsTest, ACallThatThrowsFailsAlone) {
 
 TEST_F(DocumentsTest, AnEngineThatEndsTellsThoseWhoWait) {
   std::promise<Expected<CachedDocument>> registered;
+  std::optional<Stream> stream;
   {
     Engine engine = open();
-    for (int i = 0; i < 20; ++i) {
-      Request request = ask({document(100 + static_cast<uint64_t>(i))});
-      request.sampling.max_tokens = 2000;
-      submit(engine, request).cancel();
-    }
-    engine.register_document(document(1, 3000), {}, [&](Expected<CachedDocument> cached) {
-      registered.set_value(std::move(cached));
+    hold(engine, [&] {
+      engine.register_document(document(1), {}, [&registered](Expected<CachedDocument> cached) {
+        registered.set_value(std::move(cached));
+      });
+      Request request = ask({document(2)});
+      request.sampling.n = 2;
+      stream.emplace(submit(engine, request));
+      EngineTestAccess::core(engine).close();
     });
   }
-  const auto cached = registered.get_future().get();
-  if (!cached.ok()) {
-    EXPECT_EQ(cached.status().code(), StatusCode::kUnavailable);
-  }
+  EXPECT_EQ(registered.get_future().get().status().code(), StatusCode::kUnavailable);
+  const std::vector<Answer> answers = wait_for_choices(*stream);
+  ASSERT_EQ(answers.size(), 2U);
+  for (const Answer& answer : answers) EXPECT_EQ(answer.finish_reason, FinishReason::kCancelled);
 }
 
 TEST_F(DocumentsTest, RefusesToRegisterWhatCannotBeKept) {

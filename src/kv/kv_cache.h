@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "anyslot/status.h"
@@ -171,6 +172,12 @@ class KvCache {
   /// Proves the counts; `private_blocks`: all blocks that callers own, in any order. Names the
   /// first contradiction; walks everything.
   Status check_integrity(std::span<const BlockId> private_blocks) const;
+  /// How often callers use each entry.
+  using EntryUses = std::unordered_map<const CacheEntry*, int64_t>;
+  /// Proves that the entries are in use exactly as `uses` says, and that just those of `encoding`
+  /// are being encoded.
+  Status check_uses(const EntryUses& uses,
+                    const std::unordered_set<const CacheEntry*>& encoding) const;
 
  private:
   friend struct KvCacheTestAccess;

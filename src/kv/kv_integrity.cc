@@ -31,6 +31,32 @@ Status KvCache::check_integrity(std::span<const BlockId> private_blocks) const {
   return check_counters();
 }
 
+Status KvCache::check_uses(const EntryUses& uses,
+                           const std::unordered_set<const CacheEntry*>& encoding) const {
+  size_t num_used = 0;
+  size_t num_encoding = 0;
+  for (const auto& [digest, entry] : entries_) {
+    const auto used = uses.find(entry.get());
+    const int64_t found = used == uses.end() ? 0 : used->second;
+    if (entry->refs + entry->waiters != found) {
+      return wrong_entry(*entry, "is used " + std::to_string(found) + " times, but has " +
+                                     std::to_string(entry->refs) + " refs and " +
+                                     std::to_string(entry->waiters) + " waiters");
+    }
+    const bool has_job = encoding.contains(entry.get());
+    if (has_job != (entry->state == EntryState::kEncoding)) {
+      return wrong_entry(*entry, has_job ? "is ready, but a job encodes it"
+                                         : "waits to be encoded, but has no job");
+    }
+    num_used += found > 0 ? 1 : 0;
+    num_encoding += has_job ? 1 : 0;
+  }
+  if (num_used != uses.size() || num_encoding != encoding.size()) {
+    return internal_error("KV cache: an entry that is gone is used or encoded");
+  }
+  return {};
+}
+
 Status KvCache::check_entry(const CacheEntry& entry) const {
   if (entry.num_tokens <= 0 ||
       static_cast<int64_t>(entry.blocks.size()) != blocks_for(entry.num_tokens)) {

@@ -269,25 +269,21 @@ std::unique_ptr<Sequence> Scheduler::remove(uint64_t id) {
 
 Status Scheduler::check_integrity() const {
   std::vector<BlockId> private_blocks;
-  int64_t uses = 0;
+  KvCache::EntryUses uses;
   for (const Lane* lane : {&answers_, &ahead_}) {
     for (const auto& sequence : lane->running) {
       for (const SequenceSpan& span : sequence->spans) {
-        private_blocks.insert(
-            private_blocks.end(),
-            span.blocks.begin() + static_cast<std::ptrdiff_t>(span.text_entries.size()),
-            span.blocks.end());
-        uses += static_cast<int64_t>(span.text_entries.size()) + (span.entry != nullptr ? 1 : 0);
+        const auto num_shared = static_cast<std::ptrdiff_t>(span.text_entries.size());
+        private_blocks.insert(private_blocks.end(), span.blocks.begin() + num_shared,
+                              span.blocks.end());
+        for (const CacheEntry* entry : span.text_entries) ++uses[entry];
+        if (span.entry != nullptr) ++uses[span.entry];
       }
     }
   }
-  if (num_running() == 0 && !jobs_.empty()) {
-    return internal_error(std::to_string(jobs_.size()) + " encode jobs are left without a request");
-  }
-  if (uses == 0 && cache_.stats().referenced_entries != 0) {
-    return internal_error(std::to_string(cache_.stats().referenced_entries) +
-                          " cache entries are referenced, but no request holds any");
-  }
+  std::unordered_set<const CacheEntry*> encoding;
+  for (const auto& [entry, job] : jobs_) encoding.insert(entry);
+  if (Status status = cache_.check_uses(uses, encoding); !status.ok()) return status;
   return cache_.check_integrity(private_blocks);
 }
 
