@@ -12,9 +12,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr size_t kMaxStopStrings = 64;
-constexpr size_t kMaxStopTokens = 1024;
-
 uint64_t random_seed() {
   std::random_device device;
   return (uint64_t{device()} << 32) | device();

@@ -24,10 +24,15 @@ struct ByteRange {
 
 /// Bytes of a segment's id, at most.
 inline constexpr size_t kMaxIdBytes = 256;
-inline constexpr int64_t kMaxTtlSeconds = 315'360'000;  // ten years
-
-/// Entries of SamplingParams::logit_bias, at most: each costs time at every token.
-inline constexpr size_t kMaxLogitBiases = 1024;
+/// Seconds of a segment's time to live, at most: ten years.
+inline constexpr int64_t kMaxTtlSeconds = 315'360'000;
+/// What SamplingParams may hold, at most.
+inline constexpr int kMaxChoices = 128;
+inline constexpr int kMaxTopLogprobs = 20;
+inline constexpr size_t kMaxStopStrings = 64;
+inline constexpr size_t kMaxStopStringBytes = 1024;
+inline constexpr size_t kMaxStopTokens = 1024;
+inline constexpr size_t kMaxLogitBiases = 1024;  // each costs time at every token
 
 /// A run of tokens of a request, given as text or as token ids (token_ids win when both are set).
 struct Segment {

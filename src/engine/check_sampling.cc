@@ -10,12 +10,6 @@ namespace anyslot::internal {
 
 namespace {
 
-constexpr int kMaxChoices = 128;
-constexpr int kMaxTopLogprobs = 20;
-constexpr size_t kMaxStopStrings = 64;
-constexpr size_t kMaxStopTokens = 1024;
-constexpr size_t kMaxStopStringBytes = 1024;
-
 /// NaN is in no range.
 Status check_range(std::string_view name, float value, float low, float high) {
   if (value >= low && value <= high) return {};
