@@ -1,6 +1,7 @@
 #include "engine/document_desk.h"
 
 #include <new>
+#include <utility>
 
 #include "kv/keys.h"
 #include "sched/admission.h"
@@ -30,15 +31,16 @@ void tell(const DocumentDesk::Done& done, Expected<CachedDocument> result) noexc
 
 void DocumentDesk::submit(std::unique_ptr<Sequence> document, Done done) {
   const uint64_t id = document->id;
+  Done owed = std::move(done);
   Waiting::iterator waiting = waiting_.end();
   try {
     ended_.reserve(ended_.size() + waiting_.size() + 1);
     Status status = check_fits_beside_pins(*document, cache_);
-    waiting = waiting_.try_emplace(id, std::move(done)).first;
+    waiting = waiting_.try_emplace(id, std::move(owed)).first;
     if (!status.ok()) return end(waiting, std::move(status));
     scheduler_.submit(std::move(document));
   } catch (const std::bad_alloc&) {
-    if (waiting == waiting_.end()) return tell(done, out_of_memory());
+    if (waiting == waiting_.end()) return tell(owed, out_of_memory());
     end(waiting, out_of_memory());
   }
 }
