@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/engine_support.h"
@@ -59,7 +63,7 @@ class DocumentsTest : public testing::Test {
   /// Runs `queue` while the engine's thread waits for it.
   template <typename Queue>
   static void hold(Engine& engine, const Queue& queue) {
-    EngineTestAccess::core(engine).call([&](internal::StepLoop&) { queue(); });
+    run_between_steps(engine, [&](internal::StepLoop&) { queue(); });
   }
 };
 
@@ -81,12 +85,12 @@ TEST_F(DocumentsTest, ARegisteredDocumentIsFoundByTheMethodsThatShareIt) {
   EXPECT_EQ(run(engine, ask({document(1)})).usage.cached_tokens, 40);
   EXPECT_EQ(run(engine, ask({document(1)}, Method::kBlock)).usage.cached_tokens, 40);
   EXPECT_EQ(run(engine, ask({document(1)}, Method::kMepic)).usage.cached_tokens, 0);
-  EXPECT_EQ(engine.documents("").size(), 2U) << "one for mepic";
-  EXPECT_EQ(engine.documents("").back().hits, 2);
+  EXPECT_EQ(list_documents(engine).size(), 2U) << "one for mepic";
+  EXPECT_EQ(list_documents(engine).back().hits, 2);
   expect_idle(engine);
 }
 
-TEST_F(DocumentsTest, ADocumentThatIsRegisteredTwiceAtOnceIsEncodedOnceAndRequestsJoin) {
+TEST_F(DocumentsTest, WhatIsRegisteredAndAskedForAtOnceIsEncodedOnce) {
   Engine engine = open();
   std::vector<std::promise<Expected<CachedDocument>>> registered(3);
   std::optional<Stream> stream;
@@ -106,7 +110,7 @@ TEST_F(DocumentsTest, ADocumentThatIsRegisteredTwiceAtOnceIsEncodedOnceAndReques
     EXPECT_EQ(cached->key, key);
   }
   const Usage usage = wait_for(*stream).usage;
-  EXPECT_EQ(usage.documents.at(0).source, DocumentSource::kJoined);
+  EXPECT_EQ(usage.documents.at(0).source, DocumentSource::kComputed) << "answers come first";
   EXPECT_EQ(usage.cached_tokens, 0);
   EXPECT_EQ(engine.stats().document_entries, 1);
   // One step encodes the document and computes the prompt, and three decode.
@@ -149,11 +153,25 @@ TEST_F(DocumentsTest, ARegistrationThatIsGivenUpStopsUnlessOthersWait) {
     EXPECT_EQ(registered[i].get_future().get().status().code(), StatusCode::kCancelled);
   }
   EXPECT_TRUE(registered[2].get_future().get().ok());
-  const std::vector<CachedDocument> listed = engine.documents("");
+  const std::vector<CachedDocument> listed = list_documents(engine);
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0].id, "d2");
   for (const auto& call : give_up) call();  // nothing is left to give up
-  EXPECT_EQ(engine.documents("").size(), 1U);
+  EXPECT_EQ(list_documents(engine).size(), 1U);
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, AFunctionThatThrowsIsNobodysConcern) {
+  Engine engine = open();
+  Stream stream = submit(engine, ask({document(2)}));
+  std::promise<Status> told;
+  engine.register_document(document(1), {}, [&told](const Expected<CachedDocument>& cached) {
+    told.set_value(cached.status());
+    throw std::runtime_error("a client that fails");
+  });
+  EXPECT_TRUE(told.get_future().get().ok());
+  EXPECT_EQ(wait_for(stream).finish_reason, FinishReason::kLength);
+  EXPECT_EQ(list_documents(engine).size(), 2U);
   expect_idle(engine);
 }
 
@@ -177,6 +195,33 @@ TEST_F(DocumentsTest, ATenantTakesAShareOfPinsWhateverItsSalts) {
   EXPECT_EQ(event.error_code, StatusCode::kResourceExhausted);
   EXPECT_THAT(event.error, HasSubstr("needs 33 KV blocks"));
   EXPECT_THAT(event.error, HasSubstr("0 of 40 are pinned by you")) << "not those of others";
+  expect_idle(engine);
+}
+
+// Two tenants that share a salt share its documents: a pin counts for the one that came first.
+TEST_F(DocumentsTest, APinCountsForTheTenantThatADocumentWasEncodedFor) {
+  Engine engine = open(40);
+  const auto ask_as = [&](const std::string& tenant, const std::vector<Segment>& documents) {
+    Request request = ask(documents);
+    request.cache_salt = "shared";
+    request.tenant = tenant;
+    return request;
+  };
+  const auto pinned = [](uint64_t seed, int64_t tokens) {
+    Segment segment = document(seed, tokens);
+    segment.pin = true;
+    return segment;
+  };
+  Request longer = ask_as("blue", {pinned(4, 40)});
+  longer.sampling.max_tokens = 100;
+  longer.sampling.ignore_eos = true;
+  Stream running = submit(engine, longer);
+  running.next();
+  EXPECT_EQ(run(engine, ask_as("red", {document(1, 60), pinned(2, 100)})).error, "");
+  const Answer refused = run(engine, ask_as("blue", {pinned(1, 60)}));
+  EXPECT_THAT(refused.error, HasSubstr("pinning takes 4 blocks, and 7 are pinned; at most 10 of"));
+  EXPECT_EQ(run(engine, ask_as("blue", {pinned(3, 60)})).error, "") << "its own share has room";
+  EXPECT_EQ(wait_for(running).token_ids.size(), 99U) << "others are not disturbed";
   expect_idle(engine);
 }
 
@@ -206,23 +251,58 @@ TEST_F(DocumentsTest, IdsAreShort) {
   EXPECT_EQ(engine.submit(ask({longest})).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(DocumentsTest, ACallThatCannotRunDoesNotReportSuccess) {
+  Engine engine = open();
+  const std::string key = register_document(engine, document(1)).key;
+  EngineTestAccess::core(engine).close();
+  EXPECT_EQ(engine.pin_document(key, "").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.unpin_document(key, "").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.remove_document(key, "").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.documents("").status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.check_integrity().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(registering(engine, document(2)).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.submit(ask({document(1)})).status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(DocumentsTest, ACallThatThrowsFailsAlone) {
+  Engine engine = open();
+  Request request = ask({document(1)});
+  request.sampling.max_tokens = 100;
+  request.sampling.ignore_eos = true;
+  Stream stream = submit(engine, request);
+  stream.next();
+  internal::EngineCore& core = EngineTestAccess::core(engine);
+  const Status exhausted = core.call([](internal::StepLoop&) -> Status { throw std::bad_alloc(); });
+  EXPECT_EQ(exhausted.code(), StatusCode::kResourceExhausted);
+  const Status failed =
+      core.call([](internal::StepLoop&) -> Status { throw std::runtime_error("broken"); });
+  EXPECT_EQ(failed.code(), StatusCode::kInternal);
+  EXPECT_THAT(failed.message(), HasSubstr("broken"));
+  const Answer answer = wait_for(stream);
+  EXPECT_EQ(answer.finish_reason, FinishReason::kLength) << answer.error;
+  EXPECT_EQ(answer.token_ids.size(), 99U);
+  expect_idle(engine);
+}
+
 TEST_F(DocumentsTest, AnEngineThatEndsTellsThoseWhoWait) {
   std::promise<Expected<CachedDocument>> registered;
+  std::optional<Stream> stream;
   {
     Engine engine = open();
-    for (int i = 0; i < 20; ++i) {
-      Request request = ask({document(100 + static_cast<uint64_t>(i))});
-      request.sampling.max_tokens = 2000;
-      submit(engine, request).cancel();
-    }
-    engine.register_document(document(1, 3000), {}, [&](Expected<CachedDocument> cached) {
-      registered.set_value(std::move(cached));
+    hold(engine, [&] {
+      engine.register_document(document(1), {}, [&registered](Expected<CachedDocument> cached) {
+        registered.set_value(std::move(cached));
+      });
+      Request request = ask({document(2)});
+      request.sampling.n = 2;
+      stream.emplace(submit(engine, request));
+      EngineTestAccess::core(engine).close();
     });
   }
-  const auto cached = registered.get_future().get();
-  if (!cached.ok()) {
-    EXPECT_EQ(cached.status().code(), StatusCode::kUnavailable);
-  }
+  EXPECT_EQ(registered.get_future().get().status().code(), StatusCode::kUnavailable);
+  const std::vector<Answer> answers = wait_for_choices(*stream);
+  ASSERT_EQ(answers.size(), 2U);
+  for (const Answer& answer : answers) EXPECT_EQ(answer.finish_reason, FinishReason::kCancelled);
 }
 
 TEST_F(DocumentsTest, RefusesToRegisterWhatCannotBeKept) {
@@ -251,7 +331,7 @@ TEST_F(DocumentsTest, RefusesToRegisterWhatCannotBeKept) {
   Segment timed = document(1);
   timed.ttl_seconds = -1;
   EXPECT_THAT(registering(engine, timed).message(), HasSubstr("ttl is -1 seconds"));
-  EXPECT_TRUE(engine.documents("").empty());
+  EXPECT_TRUE(list_documents(engine).empty());
   expect_idle(engine);
 }
 
@@ -350,9 +430,33 @@ TEST_F(DocumentsTest, KeysAreCheckedAndMeanOneSaltOnly) {
   EXPECT_EQ(engine.stats().pinned_blocks, 0);
   ASSERT_TRUE(engine.remove_document(red.key, "red").ok());
   EXPECT_EQ(engine.remove_document(red.key, "red").code(), StatusCode::kNotFound);
-  EXPECT_TRUE(engine.documents("red").empty());
-  EXPECT_EQ(engine.documents("blue").size(), 1U);
+  EXPECT_TRUE(list_documents(engine, "red").empty());
+  EXPECT_EQ(list_documents(engine, "blue").size(), 1U);
   expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, WhatExpiresWhileTheEngineIsIdleGoesAtItsTime) {
+  Engine engine = open();
+  for (const uint64_t seed : {1, 2}) {
+    Segment timed = document(seed);
+    timed.ttl_seconds = seed;
+    register_document(engine, timed);
+  }
+  register_document(engine, document(3));
+  EXPECT_EQ(engine.stats().document_entries, 3);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto wait_for_expirations = [&](int64_t count) {
+    while (engine.stats().expirations_total < count && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    return engine.stats();
+  };
+  const int64_t steps = engine.stats().steps_total;
+  EXPECT_GE(wait_for_expirations(1).expirations_total, 1);
+  const Stats stats = wait_for_expirations(2);
+  EXPECT_EQ(stats.expirations_total, 2);
+  EXPECT_EQ(stats.document_entries, 1);
+  EXPECT_EQ(stats.free_blocks, 200 - 3);
+  EXPECT_EQ(stats.steps_total, steps);
 }
 
 TEST_F(DocumentsTest, ADocumentRemovedInUseServesThoseWhoUseIt) {
@@ -360,7 +464,7 @@ TEST_F(DocumentsTest, ADocumentRemovedInUseServesThoseWhoUseIt) {
   Request request = ask({document(1)});
   request.sampling.max_tokens = 200;
   const Answer expected = run(engine, request);
-  const std::string key = engine.documents("").at(0).key;
+  const std::string key = list_documents(engine).at(0).key;
   Stream stream = submit(engine, request);
   stream.next();
   ASSERT_TRUE(engine.remove_document(key, "").ok());
@@ -370,7 +474,7 @@ TEST_F(DocumentsTest, ADocumentRemovedInUseServesThoseWhoUseIt) {
   const Answer answer = wait_for(stream);
   EXPECT_EQ(std::vector<int32_t>(expected.token_ids.begin() + 1, expected.token_ids.end()),
             answer.token_ids);
-  EXPECT_EQ(engine.documents("").size(), 1U);
+  EXPECT_EQ(list_documents(engine).size(), 1U);
   EXPECT_EQ(engine.stats().document_entries, 1);
   expect_idle(engine);
 }
@@ -380,7 +484,7 @@ TEST_F(DocumentsTest, ThePreambleIsNotListed) {
   Request request = ask({document(1)});
   request.segments.insert(request.segments.begin(), text_segment(random_tokens(20, 9)));
   run(engine, request);
-  const std::vector<CachedDocument> listed = engine.documents("");
+  const std::vector<CachedDocument> listed = list_documents(engine);
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0].id, "d1");
 }

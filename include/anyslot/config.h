@@ -52,6 +52,8 @@ struct EngineConfig {
   double gpu_memory_utilization = 0.9;
   int64_t max_model_len =
       0;  // tokens of prompt and answer together; 0: what the model was trained for
+  /// Answers that advance together. Documents that are registered have a quarter as many slots of
+  /// their own.
   int max_running_requests = 64;
   int max_batch_tokens = 2048;  // rows of one step, at most
   bool mepic_recompute_first_block = false;
