@@ -104,39 +104,36 @@ using anyslot::testing_support::plan;
 
 extern "C" {
 
-cudaError_t __real_cudaMalloc(void** data, size_t bytes);
+decltype(cudaMalloc) __real_cudaMalloc;
 cudaError_t __wrap_cudaMalloc(void** data, size_t bytes) {
   return fails(CudaCall::kMalloc) ? cudaErrorMemoryAllocation : __real_cudaMalloc(data, bytes);
 }
 
-cudaError_t __real_cudaMallocHost(void** data, size_t bytes);
+decltype(cudaMallocHost) __real_cudaMallocHost;
 cudaError_t __wrap_cudaMallocHost(void** data, size_t bytes) {
   return fails(CudaCall::kMallocHost) ? cudaErrorMemoryAllocation
                                       : __real_cudaMallocHost(data, bytes);
 }
 
-cudaError_t __real_cudaMemset(void* data, int value, size_t bytes);
+decltype(cudaMemset) __real_cudaMemset;
 cudaError_t __wrap_cudaMemset(void* data, int value, size_t bytes) {
   return fails(CudaCall::kMemset) ? cudaErrorInvalidValue : __real_cudaMemset(data, value, bytes);
 }
 
-cudaError_t __real_cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
+decltype(cudaMemcpy) __real_cudaMemcpy;
 cudaError_t __wrap_cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   return fails(CudaCall::kMemcpy) ? cudaErrorInvalidValue
                                   : __real_cudaMemcpy(to, from, bytes, kind);
 }
 
-cudaError_t __real_cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                                   cudaStream_t stream);
+decltype(cudaMemcpyAsync) __real_cudaMemcpyAsync;
 cudaError_t __wrap_cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                                    cudaStream_t stream) {
   return fails(CudaCall::kMemcpyAsync) ? cudaErrorInvalidValue
                                        : __real_cudaMemcpyAsync(to, from, bytes, kind, stream);
 }
 
-cudaError_t __real_cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                                     size_t width, size_t height, cudaMemcpyKind kind,
-                                     cudaStream_t stream);
+decltype(cudaMemcpy2DAsync) __real_cudaMemcpy2DAsync;
 cudaError_t __wrap_cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
                                      size_t width, size_t height, cudaMemcpyKind kind,
                                      cudaStream_t stream) {
@@ -144,33 +141,33 @@ cudaError_t __wrap_cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from
   return __real_cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, stream);
 }
 
-cudaError_t __real_cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+decltype(cudaEventRecord) __real_cudaEventRecord;
 cudaError_t __wrap_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return fails(CudaCall::kEventRecord) ? cudaErrorInvalidValue
                                        : __real_cudaEventRecord(event, stream);
 }
 
-cudaError_t __real_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+decltype(cudaStreamWaitEvent) __real_cudaStreamWaitEvent;
 cudaError_t __wrap_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
   return fails(CudaCall::kStreamWaitEvent) ? cudaErrorInvalidValue
                                            : __real_cudaStreamWaitEvent(stream, event, flags);
 }
 
 /// It waits all the same: what fails late has been waited for.
-cudaError_t __real_cudaStreamSynchronize(cudaStream_t stream);
+decltype(cudaStreamSynchronize) __real_cudaStreamSynchronize;
 cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
   const cudaError_t error = __real_cudaStreamSynchronize(stream);
   return fails(CudaCall::kStreamSynchronize) ? cudaErrorUnknown : error;
 }
 
-cudaError_t __real_cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+decltype(cudaStreamBeginCapture) __real_cudaStreamBeginCapture;
 cudaError_t __wrap_cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   return fails(CudaCall::kStreamBeginCapture) ? cudaErrorInvalidValue
                                               : __real_cudaStreamBeginCapture(stream, mode);
 }
 
 /// One that fails ends the capture, too.
-cudaError_t __real_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+decltype(cudaStreamEndCapture) __real_cudaStreamEndCapture;
 cudaError_t __wrap_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   const cudaError_t error = __real_cudaStreamEndCapture(stream, graph);
   if (!fails(CudaCall::kStreamEndCapture)) return error;
@@ -179,15 +176,14 @@ cudaError_t __wrap_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph)
   return cudaErrorStreamCaptureInvalidated;
 }
 
-cudaError_t __real_cudaGraphInstantiate(cudaGraphExec_t* runnable, cudaGraph_t graph,
-                                        unsigned long long flags);
+decltype(cudaGraphInstantiate) __real_cudaGraphInstantiate;
 cudaError_t __wrap_cudaGraphInstantiate(cudaGraphExec_t* runnable, cudaGraph_t graph,
                                         unsigned long long flags) {
   return fails(CudaCall::kGraphInstantiate) ? cudaErrorMemoryAllocation
                                             : __real_cudaGraphInstantiate(runnable, graph, flags);
 }
 
-cudaError_t __real_cudaGraphLaunch(cudaGraphExec_t runnable, cudaStream_t stream);
+decltype(cudaGraphLaunch) __real_cudaGraphLaunch;
 cudaError_t __wrap_cudaGraphLaunch(cudaGraphExec_t runnable, cudaStream_t stream) {
   return fails(CudaCall::kGraphLaunch) ? cudaErrorLaunchOutOfResources
                                        : __real_cudaGraphLaunch(runnable, stream);
@@ -205,28 +201,20 @@ cudaError_t __wrap___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block
   return cudaErrorLaunchOutOfResources;
 }
 
-cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
-                                       void** arguments);
+decltype(cudaLaunchKernelExC) __real_cudaLaunchKernelExC;
 cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
                                        void** arguments) {
   return fails_launch(config->stream) ? cudaErrorLaunchOutOfResources
                                       : __real_cudaLaunchKernelExC(config, function, arguments);
 }
 
-cudaError_t __real_cudaGetLastError();
+decltype(cudaGetLastError) __real_cudaGetLastError;
 cudaError_t __wrap_cudaGetLastError() {
   const cudaError_t error = std::exchange(plan().launch_error, cudaSuccess);
   return error == cudaSuccess ? __real_cudaGetLastError() : error;
 }
 
-cublasStatus_t __real_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
-                                     const void* alpha, const void* a,
-                                     cublasLtMatrixLayout_t a_layout, const void* b,
-                                     cublasLtMatrixLayout_t b_layout, const void* beta,
-                                     const void* c, cublasLtMatrixLayout_t c_layout, void* d,
-                                     cublasLtMatrixLayout_t d_layout,
-                                     const cublasLtMatmulAlgo_t* algorithm, void* workspace,
-                                     size_t workspace_bytes, cudaStream_t stream);
+decltype(cublasLtMatmul) __real_cublasLtMatmul;
 cublasStatus_t __wrap_cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
                                      const void* alpha, const void* a,
                                      cublasLtMatrixLayout_t a_layout, const void* b,
