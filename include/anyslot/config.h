@@ -20,9 +20,10 @@ std::string_view method_name(Method method);
 Expected<Method> parse_method(std::string_view name);
 
 /// The type of weights, activations and KV. Accumulation is always float32.
-enum class ComputeType : uint8_t { kBFloat16, kFloat32 };
+enum class ComputeType : uint8_t { kBFloat16, kFloat32, kFloat16 };
 
 std::string_view compute_type_name(ComputeType type);
+/// "bfloat16", "float16" or "float32".
 Expected<ComputeType> parse_compute_type(std::string_view name);
 
 /// The type in which the weights of linear layers are kept: that of ComputeType, or whole numbers
