@@ -24,6 +24,17 @@ if(NODE_PROGRAM)
   add_test(NAME clients COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/clients/run.mjs $<TARGET_FILE:anyslot_cli>
                                 ${PROJECT_SOURCE_DIR}/models/rag-demo-14m)
   set_tests_properties(clients PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+
+  # The page at /: its modules in Node.js, then the whole in Chromium, which leaves pictures in tests/page of the build.
+  add_test(NAME page_modules COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/page/run_modules.mjs)
+  set_tests_properties(page_modules PROPERTIES SKIP_RETURN_CODE 77)
+  foreach(part race cards errors looks)
+    add_test(NAME browser_page_${part}
+             COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/browser/run.mjs ../page/${part}
+                     $<TARGET_FILE:anyslot_cli> ${PROJECT_SOURCE_DIR}/models/rag-demo-14m)
+    set_tests_properties(browser_page_${part} PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
+                                                         ENVIRONMENT ANYSLOT_SCREENSHOTS=${PROJECT_BINARY_DIR}/tests/page)
+  endforeach()
 endif()
 
 # The sanitizers' flags are not exported, so a sanitized library cannot be linked from outside.
