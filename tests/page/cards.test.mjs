@@ -1,25 +1,9 @@
 // The cards: order by mouse, finger and keyboard, editing, and text that would be something else.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { answerEvents, answerWith, closeQuietly, handle, lane, openBrowser, openRacePage, order, phone, race, serve } from "./served_page.mjs";
+import { test } from "node:test";
+import { answerEvents, answerWith, handle, lane, order, phone, race, servedPages } from "./served_page.mjs";
 
-let server;
-let browser;
-
-before(async () => {
-  [server, browser] = await Promise.all([serve(), openBrowser()]);
-});
-
-after(async () => {
-  await browser?.close();
-  assert.equal(await server?.stop(), 0);
-});
-
-async function onPage(work, options) {
-  const opened = await openRacePage(browser, server.url, options);
-  await work(opened.page);
-  await closeQuietly(opened);
-}
+const onPage = servedPages();
 
 async function middle(locator) {
   const { x, y, width, height } = await locator.boundingBox();
@@ -144,12 +128,12 @@ test("shuffling gives another order, restoring the first one", () => onPage(asyn
   assert.notEqual(shuffled, "ABCDEFGHIJKL");
   assert.equal([...shuffled].sort().join(""), "ABCDEFGHIJKL");
   await page.getByRole("button", { name: "Remove Nelwick" }).click();
-  await page.getByRole("button", { name: "Restore the samples" }).click();
+  await page.getByRole("button", { name: "Restore samples" }).click();
   assert.equal(await order(page), "ABCDEFGHIJKL");
 }));
 
 test("documents are added, edited and removed", () => onPage(async (page) => {
-  await page.getByRole("button", { name: "Add a document" }).click();
+  await page.getByRole("button", { name: "Add document" }).click();
   await page.getByLabel("Title").fill("Lornaburg");
   await page.getByLabel("Text").fill("Lornaburg is a city in Japan. The river Masa flows through it.");
   await page.keyboard.press("Control+Enter");
@@ -187,10 +171,10 @@ async function assertHarmless(page) {
 }
 
 test("titles, texts and questions with markup and control characters show as text", () => onPage(async (page) => {
-  await page.getByRole("button", { name: "Add a document" }).click();
+  await page.getByRole("button", { name: "Add document" }).click();
   await page.getByLabel("Title").fill(markup + controls);
   await page.getByLabel("Text").fill(`A text. ${markup}\n${controls}`);
-  await page.getByRole("button", { name: "Keep" }).click();
+  await page.getByRole("button", { name: "Save" }).click();
   assert.equal(await card(page, "M").locator("h3").textContent(), markup + shownControls);
   assert.equal(await card(page, "M").locator(".about p").textContent(), `A text. ${markup}\n${shownControls}`);
   await page.getByLabel("Question", { exact: true }).fill(`${markup} Which river flows through Nelwick?`);

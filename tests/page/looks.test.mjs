@@ -3,24 +3,17 @@
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { groundLightness, overflow, schemes } from "../browser/browser.mjs";
-import { closeQuietly, desktop, findings, letterContrasts, openBrowser, openRacePage, phone, race, serve } from "./served_page.mjs";
+import { desktop, findings, letterContrasts, phone, race, servedPages } from "./served_page.mjs";
 
 const { ANYSLOT_SCREENSHOTS: pictures } = process.env;
 const leastContrast = 4.5; // WCAG 2.2, 1.4.3
 
-let server;
-let browser;
+const onPage = servedPages();
 
-before(async () => {
-  [server, browser] = await Promise.all([serve(), openBrowser()]);
+before(() => {
   if (pictures) mkdirSync(pictures, { recursive: true });
-});
-
-after(async () => {
-  await browser?.close();
-  assert.equal(await server?.stop(), 0);
 });
 
 async function waitForReplay(page) {
@@ -38,7 +31,7 @@ const states = {
   },
   edited: async (page) => {
     await page.getByRole("button", { name: "Edit Nelwick" }).click();
-    await page.getByRole("button", { name: "Add a document" }).click();
+    await page.getByRole("button", { name: "Add document" }).click();
   },
   failed: async (page) => {
     await page.route("**/v1/chat/completions", (route) => route.fulfill({
@@ -59,7 +52,7 @@ const states = {
     await page.getByRole("button", { name: "Edit Nelwick" }).click();
     await page.getByLabel("Title").fill("Unbreakable".repeat(20));
     await page.getByLabel("Text").fill("Unbreakable".repeat(200));
-    await page.getByRole("button", { name: "Keep" }).click();
+    await page.getByRole("button", { name: "Save" }).click();
     await page.getByLabel("Question", { exact: true }).fill("Unbreakable".repeat(20));
     await race(page);
   },
@@ -68,13 +61,13 @@ const states = {
 for (const [name, prepare] of Object.entries(states)) {
   for (const [sizeName, size] of Object.entries({ desktop, phone })) {
     for (const scheme of schemes) {
-      test(`${name} on a ${sizeName}, ${scheme}`, async () => {
-        const opened = await openRacePage(browser, server.url, { scheme, size });
-        const { page } = opened;
+      test(`${name} on a ${sizeName}, ${scheme}`, () => onPage(async (page) => {
         await prepare(page);
         if (pictures) {
-          await page.screenshot({ path: join(pictures, `${name}-${sizeName}-${scheme}.png`), fullPage: name !== "key" && name !== "replay" });
+          const fullPage = !["replay", "failed", "key"].includes(name);
+          await page.screenshot({ path: join(pictures, `${name}-${sizeName}-${scheme}.png`), fullPage });
         }
+        await page.evaluate(() => scrollTo(0, 0)); // where the message of an error covers nothing
         assert.deepEqual(await findings(page), []);
         for (const { what, ratio } of await letterContrasts(page)) {
           assert.ok(ratio >= leastContrast, `${what}: ${ratio.toFixed(2)}`);
@@ -82,8 +75,7 @@ for (const [name, prepare] of Object.entries(states)) {
         assert.equal(await overflow(page), 0);
         const lightness = await groundLightness(page);
         assert.ok(scheme === "light" ? lightness > 0.8 : lightness < 0.2, `the ground is ${lightness}`);
-        await closeQuietly(opened);
-      });
+      }, { scheme, size }));
     }
   }
 }

@@ -1,26 +1,9 @@
 // Races on the page: what two lanes show of one question, and how they follow the order of the cards.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { closeQuietly, desktop, handle, lane, openBrowser, openRacePage, order, race, serve, verdict } from "./served_page.mjs";
+import { test } from "node:test";
+import { desktop, handle, lane, order, race, servedPages, verdict } from "./served_page.mjs";
 
-let server;
-let browser;
-
-before(async () => {
-  [server, browser] = await Promise.all([serve(), openBrowser()]);
-});
-
-after(async () => {
-  await browser?.close();
-  assert.equal(await server?.stop(), 0);
-});
-
-/** Runs `work` on a page of its own. */
-async function onPage(work, options) {
-  const opened = await openRacePage(browser, server.url, options);
-  await work(opened.page, opened);
-  await closeQuietly(opened);
-}
+const onPage = servedPages();
 
 test("documents in a new order: both lanes answer the same, and lazy sooner", () => onPage(async (page) => {
   await race(page);
@@ -78,7 +61,7 @@ test("an edited document is computed anew, and by lazy no other", () => onPage(a
   await race(page);
   await page.getByRole("button", { name: "Edit Nelwick" }).click();
   await page.getByLabel("Text").fill("Nelwick is a city in Germany. The river Masa flows through it. Its mayor is Rion Elvewick.");
-  await page.getByRole("button", { name: "Keep" }).click();
+  await page.getByRole("button", { name: "Save" }).click();
   await page.getByLabel("Question", { exact: true }).fill("Which river flows through Nelwick?");
   await race(page);
   const [lazy, prefix] = [await lane(page, 0), await lane(page, 1)];

@@ -1,5 +1,6 @@
 // The page of a served model, in a browser, and what a user does and sees there.
 import assert from "node:assert/strict";
+import { after, before } from "node:test";
 import { axeFindings, openBrowser, openPage, sizes } from "../browser/browser.mjs";
 import { serve } from "../clients/served_model.mjs";
 
@@ -19,6 +20,27 @@ export async function closeQuietly({ problems, requests, url, close }) {
   assert.deepEqual(problems, []);
   assert.deepEqual(requests.filter((address) => !address.startsWith(`${url}/`)), []);
   await close();
+}
+
+/**
+ * For a file of tests: starts a server and a browser before them and ends them after. Returns a function that runs `work`
+ * on a page of its own, which must stay quiet; `work` gets the page and all that openRacePage() returns.
+ */
+export function servedPages() {
+  let server;
+  let browser;
+  before(async () => {
+    [server, browser] = await Promise.all([serve(), openBrowser()]);
+  });
+  after(async () => {
+    await browser?.close();
+    assert.equal(await server?.stop(), 0);
+  });
+  return async (work, options) => {
+    const opened = await openRacePage(browser, server.url, options);
+    await work(opened.page, opened);
+    await closeQuietly(opened);
+  };
 }
 
 /** The letters of the cards in their order. */

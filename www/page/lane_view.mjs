@@ -76,8 +76,7 @@ export class LaneView {
 
   /** Without a run, only with what is going on. */
   clear(state) {
-    this.#root.dataset.phase = state ? "busy" : "empty";
-    this.#text(".state", state);
+    this.state = state || "has not run yet";
     this.#part(".prompt").replaceChildren();
     for (const selector of [".reuse", ".first", ".total", ".answer"]) this.#text(selector, "");
     for (const selector of [".waited", ".answered"]) setWidth(this.#part(selector), 0);

@@ -124,7 +124,6 @@ async function race() {
   hideProblem();
   setRunning(new AbortController());
   view.begin();
-  byId("race-title").scrollIntoView({ block: "nearest" });
   const { signal } = running;
   const result = await orShowProblem(() => measure(signal));
   setRunning(null);
@@ -133,10 +132,7 @@ async function race() {
   before = result.documents;
   showBefore();
   view.show(result);
-  rememberRace(result, (past) => {
-    view.show(past);
-    byId("race-title").scrollIntoView({ block: "nearest" });
-  });
+  rememberRace(result, (past) => view.show(past));
 }
 
 byId("ask").addEventListener("submit", (event) => {

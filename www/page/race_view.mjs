@@ -39,8 +39,14 @@ export class RaceView {
     }
   }
 
+  /** Scrolls as little as shows both lanes. */
+  #bringIntoView() {
+    byId("lanes").scrollIntoView({ block: "nearest", behavior: prefersStill() ? "auto" : "smooth" });
+  }
+
   /** A race begins: what was shown goes. */
   begin() {
+    this.#bringIntoView();
     this.#stop();
     this.#shown = null;
     byId("replay").hidden = true;
@@ -90,6 +96,7 @@ export class RaceView {
     byId("verdict").replaceChildren(...verdictOf(race.runs).map((sentence) => element("p", "", sentence)));
     if (prefersStill()) this.#showEnd();
     else this.#play();
+    this.#bringIntoView();
   }
 
   #showBefore() {
