@@ -27,16 +27,17 @@ bool shows_something(const Event& event) {
 void AnswerJob::start(ServingContext& context, Api api, Call call) {
   const auto job = std::make_shared<AnswerJob>(context, api, std::move(call));
   const std::weak_ptr<AnswerJob> weak = job;
-  job->active_id_ = context.active.enter([job] { job->cancel(); });
+  job->call_.http.place->on_cancel([weak] {
+    if (const auto self = weak.lock()) self->guard([&] { self->fail(shutting_down()); });
+  });
   job->call_.sink->on_gone([weak] {
     if (const auto self = weak.lock()) self->leave(Outcome::kAborted);
   });
-  job->guard([&] {
-    context.workers([job] {
-      if (job->ended_) return;
-      job->outcome_ = job->submit();
-      job->context_.io([job] { job->guard([&] { job->begin(); }); });
-    });
+  context.workers([job] {
+    if (job->ended_) return;
+    job->outcome_ = job->submit();
+    job->call_.http.body.clear();  // it may be large, and the answer may take long
+    job->context_.io([job] { job->guard([&] { job->begin(); }); });
   });
 }
 
@@ -50,7 +51,7 @@ AnswerJob::AnswerJob(ServingContext& context, Api api, Call call)
             context.rules.model} {}
 
 ApiExpected<AnswerJob::Submitted> AnswerJob::submit() const try {
-  const auto body = parse_body(call_.http.body, context_.limits.max_json_depth);
+  const auto body = parse_body(call_.http.body.text, context_.limits.max_json_depth);
   if (!body) return body.error();
   auto request = head_.api == Api::kChat ? parse_chat_request(*body, context_.rules)
                                          : parse_completion_request(*body, context_.rules);
@@ -66,7 +67,6 @@ ApiExpected<AnswerJob::Submitted> AnswerJob::submit() const try {
 }
 
 void AnswerJob::begin() {
-  call_.http.body = {};                 // it may be large, and the answer may take long
   if (ended_) return outcome_.reset();  // cancels it
   if (!*outcome_) return fail(outcome_->error());
   submitted_ = **std::move(outcome_);
@@ -74,21 +74,20 @@ void AnswerJob::begin() {
   const int n = submitted_->num_choices;
   for (int i = 0; i < n; ++i) choices_.emplace_back(head_.api, i);
   last_token_ms_.resize(static_cast<size_t>(n));
-  if (submitted_->streams) show_head();
+  if (submitted_->streams) show_head(n, submitted_->include_usage);
   if (ended_) return;  // the client reads too slowly already
-  const std::weak_ptr<AnswerJob> weak = weak_from_this();
-  submitted_->stream.on_ready([weak, io = context_.io] {
-    io([weak] {
-      if (const auto self = weak.lock()) self->guard([&] { self->drain(); });
-    });
+  submitted_->stream.on_ready([self = shared_from_this()] {
+    self->context_.io([self] { self->guard([&] { self->drain(); }); });
   });
 }
 
-void AnswerJob::show_head() {
+/// The client may be dropped, and this have ended, after any event.
+void AnswerJob::show_head(int num_choices, bool include_usage) {
+  shows_events_ = true;
   call_.sink->begin_events();
   if (head_.api != Api::kChat) return;
-  const auto usage = submitted_->include_usage ? std::optional(json()) : std::nullopt;
-  for (int i = 0; i < submitted_->num_choices; ++i) {
+  const auto usage = include_usage ? std::optional(json()) : std::nullopt;
+  for (int i = 0; i < num_choices; ++i) {
     call_.sink->send_event(chunk_text(head_, json::array({role_delta(i)}), usage));
   }
 }
@@ -109,7 +108,7 @@ void AnswerJob::take(const Event& event) {
                event.error)));
   }
   if (event.finish_reason == FinishReason::kCancelled) {
-    return fail({503, "the server is shutting down", "", "shutting_down"});
+    return fail(shutting_down());
   }
   if (submitted_->streams) {
     send_chunk(event);
@@ -180,12 +179,12 @@ void AnswerJob::send_whole(const Usage& usage) {
     } catch (const std::exception& error) {
       *reply = error_reply(failure_of(error));
     }
-    job->context_.io([send, reply] { send(std::move(*reply)); });
+    job->context_.io([job, send, reply] { job->guard([&] { send(std::move(*reply)); }); });
   });
 }
 
 void AnswerJob::fail(const ApiError& error) {
-  if (submitted_ && submitted_->streams) {
+  if (shows_events_) {
     call_.sink->send_event(error_body(error));
     call_.sink->send_event("[DONE]");
     call_.sink->end_events();
@@ -209,12 +208,12 @@ void AnswerJob::guard(Work work) {
   }
 }
 
-void AnswerJob::cancel() { fail({503, "the server is shutting down", "", "shutting_down"}); }
-
 void AnswerJob::leave(Outcome outcome) {
   if (ended_.exchange(true)) return;
-  const auto self = shared_from_this();  // the list of active requests lets go of this
-  context_.active.leave(active_id_);
+  const auto self = shared_from_this();  // the stream lets go of this
+  // The connection holds the place until all is written. When the client leaves, a worker may still
+  // be busy with the request.
+  if (outcome != Outcome::kAborted || submitted_) call_.http.place.reset();
   context_.metrics.count_request(outcome);
   if (outcome == Outcome::kOk) {
     context_.metrics.observe_request(seconds_since(call_.http.arrived));

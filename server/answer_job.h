@@ -13,8 +13,8 @@
 namespace anyslot::server {
 
 /// One request for an answer, from its arrival to the end: parsed and tokenized by a worker, then
-/// moved from the engine's stream to the client on the I/O thread. The list of active requests owns
-/// it until it has ended.
+/// moved from the engine's stream to the client on the I/O thread. Its task owns it, then the
+/// stream that it reads; when it is let go before its end, its sink answers.
 class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
  public:
   static void start(ServingContext& context, Api api, Call call);
@@ -32,7 +32,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
 
   ApiExpected<Submitted> submit() const;
   void begin();
-  void show_head();
+  void show_head(int num_choices, bool include_usage);
   void drain();
   void take(const Event& event);
   void observe(const Event& event);
@@ -43,18 +43,16 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   /// Runs `work` on the I/O thread; what it throws ends the answer with an error.
   template <typename Work>
   void guard(Work work);
-  /// The server shuts down and will not wait any longer.
-  void cancel();
   void leave(Outcome outcome);
 
   ServingContext& context_;
   Call call_;
   AnswerHead head_;
-  uint64_t active_id_ = 0;
   std::atomic<bool> ended_{false};  // written on the I/O thread
 
   std::optional<ApiExpected<Submitted>> outcome_;  // of submit(), on its way to begin()
   std::optional<Submitted> submitted_;
+  bool shows_events_ = false;  // the head of the stream has been sent
   std::vector<ChoiceBuilder> choices_;
   std::vector<std::optional<double>> last_token_ms_;  // of each choice, since submission
   bool has_token_ = false;

@@ -22,15 +22,23 @@ ApiError foreign_host(const std::string& host) {
           "", "foreign_host"};
 }
 
-/// Browsers tell which of their requests a page of another site made. Without keys such a page
-/// could act for the user in front of it, even where it cannot read the answer.
+/// Browsers tell which of their requests a page of another site made; old ones, and on plain HTTP
+/// all, only its origin. Without keys such a page could act for the user in front of it, even where
+/// it cannot read the answer.
 bool is_cross_site(const RequestHead& head) {
-  return !head.fetch_site.empty() && head.fetch_site != "same-origin" && head.fetch_site != "none";
+  if (!head.fetch_site.empty())
+    return head.fetch_site != "same-origin" && head.fetch_site != "none";
+  if (head.origin.empty()) return false;
+  const size_t host = head.origin.find("://");
+  return host == std::string::npos ||
+         !boost::beast::iequals(head.origin.substr(host + 3), head.host);
 }
 
 ApiError cross_site(const RequestHead& head) {
   return {403,
-          "a web page of another site (Sec-Fetch-Site: " + loggable(head.fetch_site) +
+          "a web page of another site (" +
+              (head.fetch_site.empty() ? "Origin: " + loggable(head.origin)
+                                       : "Sec-Fetch-Site: " + loggable(head.fetch_site)) +
               ") sent this request; without keys only this server's own pages may, so give the "
               "server an --api-key-file",
           "", "cross_site"};
@@ -38,8 +46,12 @@ ApiError cross_site(const RequestHead& head) {
 
 /// A browser sends what is declared as JSON to another site only when that site allows it, unlike
 /// plain text and forms.
-std::optional<ApiError> check_content_type(const RequestHead& head) {
-  if (!head.has_body || head.method != "POST") return std::nullopt;
+std::optional<ApiError> check_body(const RequestHead& head, const Route& route) {
+  if (!head.has_body) return std::nullopt;
+  if (!route.takes_body) {
+    return ApiError{400, "this request takes no body; parameters go into the URL", "",
+                    "unexpected_body"};
+  }
   std::string type = head.content_type.substr(0, head.content_type.find(';'));
   while (type.ends_with(' ') || type.ends_with('\t')) type.pop_back();
   if (boost::beast::iequals(type, "application/json")) return std::nullopt;
@@ -61,7 +73,7 @@ ApiHandler::ApiHandler(ServingContext& context, ApiKeys keys, Logger log)
                  false,
                  {},
                  [&context, api](Call call) { AnswerJob::start(context, api, std::move(call)); },
-                 /*counts=*/true});
+                 /*takes_body=*/true});
   };
   answer_at("/v1/completions", Api::kCompletions);
   answer_at("/v1/chat/completions", Api::kChat);
@@ -71,11 +83,11 @@ ApiHandler::ApiHandler(ServingContext& context, ApiKeys keys, Logger log)
   add_page_routes(router_, keys_.required());
 }
 
-ApiExpected<ApiHandler::Admitted> ApiHandler::admit(const RequestHead& head) const {
+ApiExpected<ApiHandler::Known> ApiHandler::check(const RequestHead& head) const {
   if (!head.host.empty() && !hosts_.has(head.host)) return foreign_host(head.host);
   auto match = router_.find(head.method, head.target);
-  if (match && match->route->open) return Admitted{*std::move(match), ""};
-  auto tenant = keys_.tenant(head.authorization);
+  const bool open = match && match->route->open;
+  auto tenant = open ? "" : keys_.tenant(head.authorization);
   if (!tenant) {
     return ApiError{401,
                     head.authorization.empty() ? "no API key; send \"Authorization: Bearer KEY\""
@@ -85,25 +97,28 @@ ApiExpected<ApiHandler::Admitted> ApiHandler::admit(const RequestHead& head) con
                     {{"WWW-Authenticate", "Bearer"}}};
   }
   if (!match) return match.error();
+  if (auto error = check_body(head, *match->route)) return *std::move(error);
+  if (open) return Known{*std::move(match), ""};
   if (!keys_.required() && is_cross_site(head)) return cross_site(head);
-  if (auto error = check_content_type(head)) return *std::move(error);
-  if (draining_) return ApiError{503, "the server is shutting down", "", "shutting_down"};
-  if (match->route->counts && context_.active.full()) return queue_full(context_.active.limit());
-  return Admitted{*std::move(match), *std::move(tenant)};
+  if (draining_) return shutting_down();
+  return Known{*std::move(match), *std::move(tenant)};
 }
 
-std::optional<HttpReply> ApiHandler::refuse(const RequestHead& head) {
-  const auto admitted = admit(head);
-  if (!admitted) return error_reply(admitted.error());
-  return std::nullopt;
+Admission ApiHandler::admit(const RequestHead& head) {
+  const auto known = check(head);
+  if (!known) return {error_reply(known.error())};
+  if (!known->match.route->takes_body) return {};
+  auto place = context_.active.enter();
+  if (place == nullptr) return {error_reply(queue_full(context_.active.limit()))};
+  return {std::nullopt, std::move(place)};
 }
 
 void ApiHandler::handle(HttpRequest request, std::shared_ptr<ResponseSink> sink) {
-  auto admitted = admit(request.head);
-  if (!admitted) return sink->reply(error_reply(admitted.error()));
-  Call call{std::move(request), std::move(admitted->tenant), std::move(admitted->match.key),
-            std::move(admitted->match.query), std::move(sink)};
-  admitted->match.route->handler(std::move(call));
+  auto known = check(request.head);  // it may be draining by now
+  if (!known) return sink->reply(error_reply(known.error()));
+  Call call{std::move(request), std::move(known->tenant), std::move(known->match.key),
+            std::move(known->match.query), std::move(sink)};
+  known->match.route->handler(std::move(call));
 }
 
 void ApiHandler::answered(const RequestHead& head, int status) {

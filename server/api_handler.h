@@ -24,16 +24,16 @@ class ApiHandler : public RequestHandler {
   /// From now on only /health, /ready, /metrics and the page are answered.
   void drain() { draining_ = true; }
 
-  std::optional<HttpReply> refuse(const RequestHead& head) override;
+  Admission admit(const RequestHead& head) override;
   void handle(HttpRequest request, std::shared_ptr<ResponseSink> sink) override;
   void answered(const RequestHead& head, int status) override;
 
  private:
-  struct Admitted {
+  struct Known {
     RouteMatch match;
     std::string tenant;
   };
-  ApiExpected<Admitted> admit(const RequestHead& head) const;
+  ApiExpected<Known> check(const RequestHead& head) const;
 
   ServingContext& context_;
   ApiKeys keys_;

@@ -19,20 +19,11 @@ std::string salt_of(const Call& call) {
   return tenant_salt(call.tenant, salt == call.query.end() ? "" : salt->second);
 }
 
-template <typename Work>
-void answer_without_body(ServingContext& context, Call call, Work work) {
-  if (!call.http.body.empty()) {
-    call.sink->reply(error_reply({400, "this request takes no body; parameters go into the URL"}));
-    return;
-  }
-  reply_from_worker(context, std::move(call), std::move(work));
-}
-
 using Change = Status (Engine::*)(const std::string&, const std::string&);
 
 std::function<void(Call)> changing(ServingContext& context, Change change, json result) {
   return [&context, change, result = std::move(result)](Call call) {
-    answer_without_body(context, std::move(call), [&context, change, result](const Call& of) {
+    reply_from_worker(context, std::move(call), [&context, change, result](const Call& of) {
       const Status status = (context.engine.*change)(of.key, salt_of(of));
       if (!status.ok()) return error_reply(error_of(status));
       json body = result;
@@ -52,9 +43,9 @@ void add_documents_routes(Router& router, ServingContext& context) {
               false,
               {},
               [&context](Call call) { Registration::start(context, std::move(call)); },
-              /*counts=*/true});
+              /*takes_body=*/true});
   router.add({"GET", "/v1/documents", false, salt, [&context](Call call) {
-                answer_without_body(context, std::move(call), [&context](const Call& of) {
+                reply_from_worker(context, std::move(call), [&context](const Call& of) {
                   json list = json::array();
                   for (const auto& document : context.engine.documents(salt_of(of))) {
                     list.push_back(cached_document_json(document));

@@ -86,6 +86,8 @@ ApiError failure_of(const std::exception& error) {
   return {500, std::string("internal error: ") + error.what(), "", "internal_error"};
 }
 
+ApiError shutting_down() { return {503, "the server is shutting down", "", "shutting_down"}; }
+
 ApiError queue_full(size_t limit) {
   return {429,
           "the server is already handling " + std::to_string(limit) +

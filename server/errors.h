@@ -37,6 +37,7 @@ ApiError failure_of(const std::exception& error);
 
 /// The answer to a request beyond those that the server works on.
 ApiError queue_full(size_t limit);
+ApiError shutting_down();
 
 /// A value or the answer that tells why there is none.
 template <typename T>

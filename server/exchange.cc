@@ -30,6 +30,7 @@ Exchange::Exchange(Wire& wire, RequestHandler& handler, const Limits& limits, Se
       handler_(handler),
       limits_(limits),
       head_(std::move(setup.head)),
+      place_(std::move(setup.place)),
       http11_(setup.http11),
       keep_alive_(setup.keep_alive) {}
 
@@ -86,11 +87,12 @@ void Exchange::begin_events() {
 }
 
 void Exchange::send_event(std::string_view data) {
+  if (!begun_) return;
   guard([&] { append_chunk(std::string("data: ").append(data).append("\n\n")); });
 }
 
 void Exchange::end_events() {
-  if (wire_ == nullptr || ended_) return;
+  if (wire_ == nullptr || !begun_ || ended_) return;
   guard([this] {
     if (http11_) append("0\r\n\r\n");
     ended_ = true;
@@ -121,7 +123,9 @@ void Exchange::append(std::string_view bytes) {
 void Exchange::flush() {
   if (wire_ == nullptr || writing_) return;
   if (unsent_.empty()) {
-    if (ended_) std::exchange(wire_, nullptr)->finished(keep_alive_);
+    if (!ended_) return;
+    place_.reset();
+    std::exchange(wire_, nullptr)->finished(keep_alive_);
     return;
   }
   writing_ = true;
@@ -141,6 +145,7 @@ void Exchange::on_gone(std::function<void()> gone) {
 void Exchange::detach() {
   if (wire_ == nullptr) return;
   wire_ = nullptr;
+  place_.reset();
   gone_ = true;
   if (on_gone_) std::exchange(on_gone_, {})();
 }

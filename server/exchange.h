@@ -28,8 +28,9 @@ class Exchange : public ResponseSink, public std::enable_shared_from_this<Exchan
  public:
   struct Setup {
     RequestHead head;
-    bool http11 = true;      // knows chunks
-    bool keep_alive = true;  // what the client wants
+    bool http11 = true;                                 // knows chunks
+    bool keep_alive = true;                             // what the client wants
+    std::shared_ptr<ActiveRequests::Place> place = {};  // held until all is written
   };
   /// `wire` must outlive this or be taken away by detach().
   Exchange(Wire& wire, RequestHandler& handler, const Limits& limits, Setup setup);
@@ -61,6 +62,7 @@ class Exchange : public ResponseSink, public std::enable_shared_from_this<Exchan
   RequestHandler& handler_;
   const Limits& limits_;
   RequestHead head_;
+  std::shared_ptr<ActiveRequests::Place> place_;
   bool http11_;
   bool keep_alive_;
   bool begun_ = false;

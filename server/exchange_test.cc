@@ -39,7 +39,7 @@ class FakeWire : public Wire {
 
 class FakeHandler : public RequestHandler {
  public:
-  std::optional<HttpReply> refuse(const RequestHead& /*head*/) override { return std::nullopt; }
+  Admission admit(const RequestHead& /*head*/) override { return {}; }
   void handle(HttpRequest /*request*/, std::shared_ptr<ResponseSink> /*sink*/) override {}
   void answered(const RequestHead& /*head*/, int status) override { statuses.push_back(status); }
   std::vector<int> statuses;
@@ -141,6 +141,30 @@ TEST_F(ExchangeTest, AnswersForThoseWhoGiveUp) {
   begun->begin_events();
   begun->abandon();
   EXPECT_NE(wire_.dropped, "");
+}
+
+TEST_F(ExchangeTest, SendsNoEventsBeforeTheirHead) {
+  const auto exchange = make({head(), true, true});
+  exchange->send_event("a");
+  exchange->end_events();
+  EXPECT_EQ(wire_.sent, "");
+  exchange->reply({});
+  EXPECT_THAT(wire_.sent, StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(ExchangeTest, HoldsItsPlaceUntilAllIsWrittenOrTheClientIsGone) {
+  ActiveRequests active(1);
+  auto exchange = make({head(), true, true, active.enter()});
+  exchange->reply({});
+  EXPECT_TRUE(active.full());
+  wire_.take();
+  EXPECT_FALSE(active.full());
+
+  exchange = make({head(), true, true, active.enter()});
+  exchange->begin_events();
+  EXPECT_TRUE(active.full());
+  exchange->detach();
+  EXPECT_FALSE(active.full());
 }
 
 TEST_F(ExchangeTest, EndsAConnectionThatCannotBeWritten) {

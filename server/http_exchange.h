@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "active_requests.h"
+#include "byte_budget.h"
+
 namespace anyslot::server {
 
 using Clock = std::chrono::steady_clock;
@@ -21,13 +24,26 @@ struct RequestHead {
   std::string host = {};  // empty: an HTTP/1.0 client did not say
   std::string if_none_match = {};
   std::string fetch_site = {};  // what a browser says of the page that asks; empty: no browser
+  std::string origin = {};      // the site of that page, where the browser tells
   bool has_body = false;
+};
+
+/// A body, and its part of what all bodies may hold.
+struct RequestBody {
+  std::string text;
+  ByteBudget::Charge charge = {};
+
+  void clear() {
+    text = {};
+    charge.release();
+  }
 };
 
 struct HttpRequest {
   RequestHead head;
-  std::string body;
-  Clock::time_point arrived;  // the end of its header
+  RequestBody body;
+  Clock::time_point arrived;                     // the end of its header
+  std::shared_ptr<ActiveRequests::Place> place;  // null: it needs none
 };
 
 struct HttpReply {
@@ -55,13 +71,20 @@ class ResponseSink {
   virtual void on_gone(std::function<void()> gone) = 0;
 };
 
+/// A request that has come as far as its header.
+struct Admission {
+  std::optional<HttpReply> refusal;  // its answer; its body need not be read
+  std::shared_ptr<ActiveRequests::Place> place =
+      {};  // of a request that is let in, if it needs one
+};
+
 /// What the connections serve. Called on the I/O thread.
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
 
-  /// The answer to a request whose body need not be read.
-  virtual std::optional<HttpReply> refuse(const RequestHead& head) = 0;
+  /// Whether the rest of a request is to be read.
+  virtual Admission admit(const RequestHead& head) = 0;
   virtual void handle(HttpRequest request, std::shared_ptr<ResponseSink> sink) = 0;
   /// An answer has begun, with this status.
   virtual void answered(const RequestHead& head, int status) = 0;

@@ -1,5 +1,6 @@
 #include "http_server.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -33,6 +34,7 @@ HttpServer::HttpServer(std::shared_ptr<asio::io_context> io, RequestHandler& han
       handler_(handler),
       limits_(limits),
       log_(std::move(log)),
+      bodies_(std::max(limits.max_bodies_bytes, limits.max_body_bytes)),
       acceptor_(*io_),
       retry_(*io_) {}
 
@@ -90,8 +92,8 @@ void HttpServer::accept_later(const std::string& why) {
 }
 
 void HttpServer::add(Tcp::socket socket) {
-  const auto session = std::make_shared<Session>(io_, std::move(socket), handler_, limits_, log_,
-                                                 [this](Session* ended) { remove(ended); });
+  const auto session = std::make_shared<Session>(io_, std::move(socket), handler_, limits_, bodies_,
+                                                 log_, [this](Session* ended) { remove(ended); });
   sessions_.emplace(session.get(), session);
   session->start();
 }

@@ -49,6 +49,7 @@ class HttpServer {
   RequestHandler& handler_;
   const Limits& limits_;
   Logger log_;
+  ByteBudget bodies_;
   Tcp::acceptor acceptor_;
   asio::steady_timer retry_;
   Clock::time_point next_warning_;  // of what hinders accepting, which may last

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <stdexcept>
+
 namespace anyslot::server {
 namespace {
 
@@ -67,6 +70,21 @@ TEST(ChatRequest, RefusesLongIdsWithBothNumbers) {
     const json odd = {{"text", "x"}, {"id", id}};
     EXPECT_THAT(chat_error({{"documents", {odd}}}).message, HasSubstr("control characters")) << id;
   }
+}
+
+TEST(ChatRequest, BoundsChoicesAndBiases) {
+  const ApiError choices =
+      chat_error({{"n", 2147483647}, {"max_tokens", 2147483647}, {"logprobs", true}});
+  EXPECT_EQ(choices.param, "n");
+  EXPECT_THAT(choices.message, HasSubstr("128"));
+  json biases = json::object();
+  for (int id = 0; id < 1025; ++id) biases[std::to_string(id)] = 1;
+  const ApiError bias = chat_error({{"logit_bias", biases}});
+  EXPECT_EQ(bias.code, "too_many_elements");
+  EXPECT_THAT(bias.message, HasSubstr("at most 1024"));
+  json body = chat_body();
+  body["logit_bias"] = {{"7", 1e300}};
+  EXPECT_EQ(must_parse_chat(body).sampling.logit_bias.at(7), std::numeric_limits<float>::max());
 }
 
 TEST(ChatRequest, BoundsTheLogprobsOfAnAnswerThatIsKept) {
@@ -262,12 +280,6 @@ TEST(ChatRequest, NamesWhatIsWrong) {
     EXPECT_EQ(error.status, 400) << error.message;
     EXPECT_EQ(error.param, param) << error.message;
   }
-}
-
-TEST(ChatRequest, CountsDocumentsOfAllMessages) {
-  const ApiError error = chat_error(json::parse(R"({"documents": ["a", "b"],
-      "messages": [{"role": "user", "content": "x", "documents": ["c", "d"]}]})"));
-  EXPECT_EQ(error.code, "too_many_documents");
 }
 
 TEST(ChatRequest, KnowsNoOtherModel) {

@@ -41,24 +41,37 @@ Registration::Registration(ServingContext& context, Call call)
 
 void Registration::enter() {
   const std::weak_ptr<Registration> weak = weak_from_this();
-  active_id_ = context_.active.enter([weak] {
-    if (const auto self = weak.lock()) {
-      self->finish(error_reply({503, "the server is shutting down", "", "shutting_down"}));
-    }
+  call_.http.place->on_cancel([weak] {
+    if (const auto self = weak.lock()) self->finish(error_reply(shutting_down()));
   });
   call_.sink->on_gone([weak] {
     if (const auto self = weak.lock()) self->leave();
   });
-  context_.workers([self = shared_from_this()] {
+  context_.aside([self = shared_from_this()] {
     if (self->ended_) return;
     self->parsed_ = self->parse();
-    self->context_.io([self] { self->begin(); });
+    self->call_.http.body.clear();
+    self->context_.io([self] { self->guard([&] { self->begin(); }); });
   });
+}
+
+template <typename Work>
+void Registration::guard(Work work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    if (ended_) return;
+    try {
+      finish(error_reply(failure_of(error)));
+    } catch (const std::exception&) {  // not even memory for the error: the sink answers
+      leave();
+    }
+  }
 }
 
 // Worker.
 ApiExpected<std::vector<Segment>> Registration::parse() try {
-  const auto body = parse_body(call_.http.body, context_.limits.max_json_depth);
+  const auto body = parse_body(call_.http.body.text, context_.limits.max_json_depth);
   if (!body) return body.error();
   RequestFields fields(*body, "");
   if (fields.find("model") != nullptr) check_model(fields, context_.rules.model);
@@ -76,7 +89,6 @@ ApiExpected<std::vector<Segment>> Registration::parse() try {
 }
 
 void Registration::begin() {
-  call_.http.body = {};
   if (ended_) return;
   if (!*parsed_) return finish(error_reply(parsed_->error()));
   segments_ = **std::move(parsed_);
@@ -92,7 +104,7 @@ void Registration::go_on() {
   }
   if (handing_in_ || num_given_ == segments_.size() || num_given_ - num_ended_ >= kAtOnce) return;
   handing_in_ = true;
-  context_.workers([self = shared_from_this(), index = num_given_++] { self->hand_in(index); });
+  context_.aside([self = shared_from_this(), index = num_given_++] { self->hand_in(index); });
 }
 
 // Worker: the call tokenizes.
@@ -100,7 +112,9 @@ void Registration::hand_in(size_t index) {
   if (ended_) return;
   std::function<void()> give_up = [] {};
   const auto done = [self = shared_from_this(), index, io = context_.io](auto document) {
-    io([self, index, document = std::move(document)] { self->add(index, document); });
+    io([self, index, document = std::move(document)] {
+      self->guard([&] { self->add(index, document); });
+    });
   };
   try {
     give_up = context_.engine.register_document(segments_[index], options_, done);
@@ -110,7 +124,7 @@ void Registration::hand_in(size_t index) {
     });
   }
   context_.io([self = shared_from_this(), index, give_up = std::move(give_up)] {
-    self->keep(index, give_up);
+    self->guard([&] { self->keep(index, give_up); });
   });
 }
 
@@ -125,6 +139,7 @@ void Registration::add(size_t index, const Expected<CachedDocument>& document) {
   if (ended_) return;
   if (!document.ok()) return fail(index, error_of(document.status()));
   documents_[index] = cached_document_json(*document);
+  give_up_[index] = {};
   ++num_ended_;
   go_on();
 }
@@ -139,6 +154,7 @@ void Registration::fail(size_t index, ApiError error) {
 void Registration::finish(HttpReply reply) {
   if (ended_) return;
   const auto sink = call_.sink;
+  call_.http.place.reset();  // the connection holds it until all is written
   leave();
   sink->reply(std::move(reply));
 }
@@ -146,7 +162,6 @@ void Registration::finish(HttpReply reply) {
 void Registration::leave() {
   if (ended_.exchange(true)) return;
   const auto self = shared_from_this();
-  context_.active.leave(active_id_);
   for (const auto& give_up : give_up_) {
     if (give_up) give_up();
   }

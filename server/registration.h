@@ -37,13 +37,15 @@ class Registration : public std::enable_shared_from_this<Registration> {
   void fail(size_t index, ApiError error);
   void finish(HttpReply reply);
   void leave();
+  /// Runs `work` on the I/O thread; what it throws ends this.
+  template <typename Work>
+  void guard(Work work);
 
   ServingContext& context_;  // perhaps gone once this has ended
   Call call_;
   DocumentOptions options_;
   std::optional<ApiExpected<std::vector<Segment>>> parsed_;  // on its way to begin()
 
-  uint64_t active_id_ = 0;
   std::atomic<bool> ended_{false};  // written on the I/O thread; so are those that follow
   std::vector<Segment> segments_;
   std::vector<nlohmann::json> documents_;

@@ -27,7 +27,9 @@ struct Route {
   bool open = false;                    // needs no API key, and takes any parameters
   std::vector<std::string> query = {};  // the parameters that it knows
   std::function<void(Call)> handler;
-  bool counts = false;  // as one of the requests that the server works on: 429 when those are many
+  /// Takes a body of JSON. It then has a place among the requests that the server works on, or is
+  /// answered with 429.
+  bool takes_body = false;
 };
 
 /// A route with what the target gave for it.

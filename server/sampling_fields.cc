@@ -14,6 +14,10 @@ namespace {
 
 constexpr size_t kMaxStopStrings = 64;
 constexpr size_t kMaxStopTokens = 1024;
+constexpr size_t kMaxBiases = 1024;
+constexpr int kMaxChoices = 128;
+
+constexpr float kLargest = std::numeric_limits<float>::max();
 
 uint64_t random_seed() {
   std::random_device device;
@@ -35,7 +39,7 @@ void read_seed(RequestFields& fields, SamplingParams& sampling) {
 void read_float(RequestFields& fields, const std::string& key, float& value) {
   const auto number = fields.number(key);
   if (!number) return;
-  if (std::abs(*number) > double{std::numeric_limits<float>::max()}) {
+  if (std::abs(*number) > double{kLargest}) {
     fields.fail(key, "is " + fields.find(key)->dump() + ", which no 32-bit float can be");
     return;
   }
@@ -83,6 +87,8 @@ void read_stop_tokens(RequestFields& fields, SamplingParams& sampling) {
 void read_bias(RequestFields& fields, SamplingParams& sampling) {
   const json* bias = fields.object("logit_bias");
   if (bias == nullptr) return;
+  fields.check_size("logit_bias", *bias, kMaxBiases);
+  if (!fields.ok()) return;
   for (const auto& entry : bias->items()) {
     const std::string& key = entry.key();
     int32_t id = 0;
@@ -91,7 +97,9 @@ void read_bias(RequestFields& fields, SamplingParams& sampling) {
       fields.fail("logit_bias", "must map token ids to numbers, as {\"1234\": -5}");
       return;
     }
-    sampling.logit_bias[id] = entry.value().get<float>();
+    // The engine tells what is out of range.
+    const double value = entry.value().get<double>();
+    sampling.logit_bias[id] = std::abs(value) < kLargest ? static_cast<float>(value) : kLargest;
   }
 }
 
@@ -108,7 +116,7 @@ void read_sampling(RequestFields& fields, SamplingParams& sampling) {
   if (const auto top_k = fields.integer("top_k", -1)) {
     sampling.top_k = *top_k < 0 ? 0 : static_cast<int>(*top_k);  // -1 is off, too
   }
-  sampling.n = static_cast<int>(fields.integer("n", 1).value_or(1));
+  sampling.n = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
   sampling.min_tokens = static_cast<int>(fields.integer("min_tokens").value_or(0));
   sampling.include_stop_in_output = fields.boolean("include_stop_str_in_output").value_or(false);
   sampling.ignore_eos = fields.boolean("ignore_eos").value_or(false);

@@ -24,7 +24,8 @@ namespace {
 constexpr size_t kWorkers = 4;  // some of them wait for the engine
 /// The end of the grace time, in which clients read the end of what was cut off.
 std::chrono::milliseconds farewell_of(std::chrono::milliseconds grace) {
-  return std::min(std::chrono::milliseconds(2000), grace / 4);
+  return std::clamp<std::chrono::milliseconds>(grace / 4, std::chrono::milliseconds(200),
+                                               std::chrono::milliseconds(2000));
 }
 
 int64_t unix_seconds() {
@@ -75,10 +76,14 @@ class Server::Parts {
         keys_required_(keys.required()),
         handler_(context_, std::move(keys), log_),
         http_(io_, handler_, context_.limits, log_),
-        timer_(*io_),
+        cut_off_timer_(*io_),
+        end_timer_(*io_),
         workers_(kWorkers) {}
 
-  ~Parts() { workers_.join(); }
+  ~Parts() {
+    workers_.join();
+    drain_io();
+  }
 
   Status listen(const std::string& host, uint16_t port) {
     Status status = http_.listen(host, port);
@@ -110,29 +115,44 @@ class Server::Parts {
     if (std::exchange(stopping_, true)) return;
     log_->info("shutting down: {} requests have {} ms to end", context_.active.size(),
                grace_.count());
+    // Whatever fails from here on, the end comes.
+    const auto farewell = farewell_of(grace_);
+    const auto cut_off = std::max(std::chrono::milliseconds(0), grace_ - farewell);
+    at(cut_off_timer_, cut_off, [this] { cut_off_requests(); });
+    at(end_timer_, cut_off + farewell, [this] { http_.close_all(); });
     handler_.drain();
     http_.shut_down([this] { end(); });
-    const auto farewell = farewell_of(grace_);
-    after(grace_ - farewell, [this, farewell] {
-      if (context_.active.size() > 0) {
-        log_->warn("the grace time ends: {} requests are cut off", context_.active.size());
-      }
-      context_.active.cancel_all();
-      after(farewell, [this] { http_.close_all(); });
-    });
   }
 
-  void after(std::chrono::milliseconds time, Task task) {
-    timer_.expires_after(time);
-    timer_.async_wait([task = std::move(task)](const ErrorCode& cancelled) {
+  void cut_off_requests() {
+    if (context_.active.size() > 0) {
+      log_->warn("the grace time ends: {} requests are cut off", context_.active.size());
+    }
+    context_.active.cancel_all();
+  }
+
+  static void at(asio::steady_timer& timer, std::chrono::milliseconds time, Task task) {
+    timer.expires_after(time);
+    timer.async_wait([task = std::move(task)](const ErrorCode& cancelled) {
       if (!cancelled) task();
     });
   }
 
   void end() {
-    timer_.cancel();
+    cut_off_timer_.cancel();
+    end_timer_.cancel();
     work_.reset();
     io_->stop();
+  }
+
+  /// What still waits to run holds connections, and those hold the context.
+  void drain_io() {
+    try {
+      io_->restart();
+      io_->poll();
+    } catch (const std::exception& error) {
+      log_->error("a task failed at the end: {}", error.what());
+    }
   }
 
   std::shared_ptr<asio::io_context> io_;
@@ -143,7 +163,8 @@ class Server::Parts {
   bool keys_required_;
   ApiHandler handler_;
   HttpServer http_;
-  asio::steady_timer timer_;
+  asio::steady_timer cut_off_timer_;
+  asio::steady_timer end_timer_;
   asio::thread_pool workers_;
   bool stopping_ = false;
 };

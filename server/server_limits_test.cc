@@ -89,6 +89,18 @@ TEST_F(LimitsTest, RefusesALargeBodyBeforeReadingIt) {
   EXPECT_EQ(reply.headers.at("connection"), "close");
 }
 
+TEST_F(LimitsTest, ReadsNoBodyWhereNoneIsTaken) {
+  for (const std::string target :
+       {"GET /health", "GET /metrics", "GET /v1/models", "GET /v1/documents",
+        "DELETE /v1/documents/k", "POST /v1/documents/k/pin"}) {
+    TestClient client = server->connect();
+    client.send(target + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n");
+    const ClientReply reply = client.read_reply();
+    EXPECT_EQ(reply.status, 400) << target;
+    EXPECT_EQ(reply.error_code(), "unexpected_body") << target;
+  }
+}
+
 TEST_F(LimitsTest, RefusesALargeChunkedBody) {
   TestClient client = server->connect();
   client.send(
@@ -190,6 +202,12 @@ TEST_F(LimitsTest, AnswersNoPageOfAnotherSite) {
     EXPECT_EQ(server->connect().request("GET", "/health", "", {{"Sec-Fetch-Site", site}}).status,
               200);
   }
+  for (const char* origin : {"http://evil.example", "null", "https://localhost:1"}) {
+    EXPECT_EQ(server->connect().request("POST", pin, "", {{"Origin", origin}}).status, 403)
+        << origin;
+  }
+  EXPECT_EQ(server->connect().request("POST", pin, "", {{"Origin", "http://127.0.0.1"}}).status,
+            404);
   for (const char* site : {"same-origin", "none"}) {
     EXPECT_EQ(server->connect().request("POST", pin, "", {{"Sec-Fetch-Site", site}}).status, 404);
   }

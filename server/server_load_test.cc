@@ -96,6 +96,15 @@ TEST(ServerQueue, AnAnswerOfManyLogprobsIsWrittenWhole) {
   server.expect_idle();
 }
 
+TEST(ServerQueue, TokenizesSoMuchOfATextAtATime) {
+  TestServer server(bundled_config());
+  std::string text;
+  while (text.size() < (4 << 20)) text += "x 1 y 2 ";
+  const ClientReply reply = server.connect().post("/tokenize", {{"prompt", text}});
+  EXPECT_EQ(reply.status, 413);
+  EXPECT_EQ(reply.error_code(), "too_many_tokens");
+}
+
 TEST(ServerBuffers, DropsASlowReaderWithoutHoldingUpOthers) {
   ServerOptions options;
   options.limits.max_unsent_bytes = 16 << 10;

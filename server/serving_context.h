@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 
 #include "active_requests.h"
 #include "anyslot/engine.h"
@@ -24,8 +25,14 @@ struct ServingContext {
   ActiveRequests active;
   Metrics metrics;
   int64_t started = 0;  // seconds since 1970
-  /// To the workers, for what is no answer: leaves some of them to those who ask for one.
-  Gate side_work{2};
+  Gate side_gate{2};
+
+  /// For what is no answer: to the workers, but leaves some of them to those who ask for one.
+  void aside(Task work) {
+    side_gate.enter([this, work = std::move(work)](const Gate::Pass& pass) {
+      workers([work, pass] { work(); });
+    });
+  }
 };
 
 }  // namespace anyslot::server

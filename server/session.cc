@@ -18,7 +18,7 @@ namespace anyslot::server {
 namespace {
 
 constexpr size_t kReadAhead = 32 << 10;  // of requests that wait for the current one
-constexpr std::chrono::milliseconds kLingerTimeout{2000};
+constexpr std::chrono::milliseconds kLingerTimeout{10'000};
 constexpr std::chrono::milliseconds kFullWatch{500};
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -36,6 +36,15 @@ ApiError header_too_large(const Limits& limits) {
           "", "header_too_large"};
 }
 
+ApiError bodies_full(const ByteBudget& bodies) {
+  return {429,
+          "the bodies of the requests that come just now are larger than " +
+              std::to_string(bodies.limit()) + " bytes together; try again soon",
+          "",
+          "queue_full",
+          {{"Retry-After", "1"}}};
+}
+
 ApiError read_error(const ErrorCode& error, const Limits& limits) {
   if (error == http::error::body_limit) return too_large(limits, "the body is");
   if (error == http::error::header_limit) return header_too_large(limits);
@@ -51,11 +60,13 @@ bool has_left(int socket) {
 }  // namespace
 
 Session::Session(std::shared_ptr<asio::io_context> io, Tcp::socket socket, RequestHandler& handler,
-                 const Limits& limits, Logger log, std::function<void(Session*)> ended)
+                 const Limits& limits, const ByteBudget& bodies, Logger log,
+                 std::function<void(Session*)> ended)
     : io_(std::move(io)),
       socket_(std::move(socket)),
       handler_(handler),
       limits_(limits),
+      bodies_(bodies),
       log_(std::move(log)),
       ended_(std::move(ended)),
       deadline_(*io_),
@@ -98,6 +109,9 @@ void Session::start() {
 void Session::shut_down() {
   shutting_down_ = true;
   if (phase_ == Phase::kIdle) return close();
+  if (phase_ == Phase::kHeader || phase_ == Phase::kBody) {
+    return guard([this] { refuse(shutting_down()); });
+  }
   if (exchange_ != nullptr) exchange_->close_after();
 }
 
@@ -175,6 +189,7 @@ void Session::parse() {
       if (buffer_.size() > limits_.max_header_bytes) return refuse(header_too_large(limits_));
       break;
     }
+    if (phase_ == Phase::kBody && !charge_body()) return refuse(bodies_full(bodies_));
     if (phase_ == Phase::kHeader) {
       if (parser_->is_header_done()) return take_header();
       continue;
@@ -189,16 +204,27 @@ void Session::take_header() {
   const RequestHeader& header = parser_->get();
   if (const auto fault = framing_fault(header)) return refuse(*fault);
   head_ = read_request_head(header);
-  if (auto refusal = handler_.refuse(head_)) {
-    body_unread_ = !parser_->is_done();
-    begin_exchange(!body_unread_ && parser_->keep_alive()).reply(*std::move(refusal));
+  Admission admission = handler_.admit(head_);
+  if (admission.refusal) {
+    body_unread_ = !parser_->is_done() && !skip_body();
+    begin_exchange(!body_unread_ && parser_->keep_alive()).reply(*std::move(admission.refusal));
     return proceed();
   }
+  place_ = std::move(admission.place);
   if (parser_->is_done()) return take_request();
   parser_->eager(true);
   if (!expects_continue(header)) return read_body();
   phase_ = Phase::kContinuing;
   write(std::string(kContinue), [this] { read_body(); });
+}
+
+/// Passes over the body of a request that is refused, if all of it has come with the header: the
+/// connection need not be closed then.
+bool Session::skip_body() {
+  const auto length = parser_->content_length();
+  if (!length || *length > buffer_.size()) return false;
+  buffer_.consume(static_cast<size_t>(*length));
+  return true;
 }
 
 void Session::read_body() {
@@ -213,8 +239,13 @@ bool Session::framing_too_large() const {
          limits_.max_body_bytes + limits_.max_header_bytes;
 }
 
+/// False when all bodies together would hold too much.
+bool Session::charge_body() { return bodies_.grow(charge_, parser_->get().body().size()); }
+
 void Session::take_request() {
-  HttpRequest request{head_, std::move(parser_->get().body()), arrived_};
+  if (!charge_body()) return refuse(bodies_full(bodies_));
+  HttpRequest request{
+      head_, {std::move(parser_->get().body()), std::move(charge_)}, arrived_, place_};
   begin_exchange(parser_->keep_alive());
   read_more();
   handler_.handle(std::move(request), sink());
@@ -234,7 +265,9 @@ Exchange& Session::begin_exchange(bool keep_alive) {
   set_deadline({});
   exchange_ = std::make_shared<Exchange>(
       *this, handler_, limits_,
-      Exchange::Setup{head_, parser_->get().version() >= 11, keep_alive && !shutting_down_});
+      Exchange::Setup{head_, parser_->get().version() >= 11, keep_alive && !shutting_down_,
+                      std::exchange(place_, nullptr)});
+  charge_.release();
   return *exchange_;
 }
 
@@ -267,6 +300,8 @@ void Session::write(std::string bytes, std::function<void()> done) {
   writing_ = std::move(bytes);
   written_ = 0;
   write_done_ = std::move(done);
+  least_rate_end_ = Clock::now() + limits_.write_timeout +
+                    std::chrono::seconds(writing_.size() / limits_.least_write_rate);
   write_some();
 }
 
@@ -279,6 +314,9 @@ void Session::write_some() {
                                if (error) return self->close();
                                self->written_ += size;
                                if (self->written_ < self->writing_.size()) {
+                                 if (Clock::now() > self->least_rate_end_) {
+                                   return self->drop("the client reads too slowly");
+                                 }
                                  return self->write_some();
                                }
                                self->set_deadline({});
@@ -316,6 +354,8 @@ void Session::close() {
   set_deadline({});
   full_watch_.cancel();
   write_done_ = {};
+  place_.reset();
+  charge_.release();
   ErrorCode ignored;
   socket_.close(ignored);
   if (const auto exchange = std::exchange(exchange_, nullptr)) exchange->detach();
@@ -350,7 +390,8 @@ void Session::on_deadline() {
   if (phase_ == Phase::kAnswering) {
     // The kernel asks for more only when much of its buffer is free, which can take longer.
     const size_t unsent = unacknowledged();
-    if (unsent < std::exchange(unsent_before_, unsent)) return set_deadline(limits_.write_timeout);
+    const bool takes_some = unsent < std::exchange(unsent_before_, unsent);
+    if (takes_some && Clock::now() < least_rate_end_) return set_deadline(limits_.write_timeout);
     log_->warn("connection dropped: the client does not read");
   }
   close();

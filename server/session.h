@@ -27,7 +27,8 @@ class Session : public Wire, public std::enable_shared_from_this<Session> {
  public:
   /// `socket` is of `io`. `ended` is called once when the connection is closed.
   Session(std::shared_ptr<asio::io_context> io, Tcp::socket socket, RequestHandler& handler,
-          const Limits& limits, Logger log, std::function<void(Session*)> ended);
+          const Limits& limits, const ByteBudget& bodies, Logger log,
+          std::function<void(Session*)> ended);
 
   void start();
   /// Closes the connection as soon as it has no request.
@@ -48,8 +49,10 @@ class Session : public Wire, public std::enable_shared_from_this<Session> {
   void begin_request();
   void parse();
   void take_header();
+  bool skip_body();
   void read_body();
   bool framing_too_large() const;
+  bool charge_body();
   void take_request();
   void refuse(const ApiError& refusal);
   Exchange& begin_exchange(bool keep_alive);
@@ -71,6 +74,7 @@ class Session : public Wire, public std::enable_shared_from_this<Session> {
   Tcp::socket socket_;
   RequestHandler& handler_;
   const Limits& limits_;
+  const ByteBudget& bodies_;
   Logger log_;
   std::function<void(Session*)> ended_;
 
@@ -84,11 +88,14 @@ class Session : public Wire, public std::enable_shared_from_this<Session> {
   uint64_t raw_body_bytes_ = 0;  // with the framing of chunks
   RequestHead head_;
   Clock::time_point arrived_;
-  std::shared_ptr<Exchange> exchange_;  // of the current request
+  ByteBudget::Charge charge_;                     // of the body that is being read
+  std::shared_ptr<ActiveRequests::Place> place_;  // of the request that is being read
+  std::shared_ptr<Exchange> exchange_;            // of the current request
 
   std::string writing_;
-  size_t written_ = 0;        // bytes of writing_ that the kernel has taken
-  size_t unsent_before_ = 0;  // unacknowledged() when the deadline was set
+  size_t written_ = 0;                // bytes of writing_ that the kernel has taken
+  size_t unsent_before_ = 0;          // unacknowledged() when the deadline was set
+  Clock::time_point least_rate_end_;  // when a client that reads as it must has taken writing_
   std::function<void()> write_done_;
 
   asio::steady_timer deadline_;

@@ -25,9 +25,9 @@ using Handling = std::function<void(HttpRequest, std::shared_ptr<ResponseSink>)>
 
 class FakeHandler : public RequestHandler {
  public:
-  std::optional<HttpReply> refuse(const RequestHead& head) override {
+  Admission admit(const RequestHead& head) override {
     if (head.target == "/throw-early") throw std::bad_alloc();
-    return std::nullopt;
+    return {std::nullopt, active.enter()};
   }
   void handle(HttpRequest request, std::shared_ptr<ResponseSink> sink) override {
     if (request.head.target == "/ok") return sink->reply({});
@@ -36,6 +36,7 @@ class FakeHandler : public RequestHandler {
   void answered(const RequestHead& /*head*/, int /*status*/) override {}
 
   Handling handling;
+  ActiveRequests active{4};
 };
 
 /// A server with a thread, over a handler that the test gives.
@@ -43,7 +44,8 @@ class SessionTest : public ::testing::Test {
  protected:
   void listen(Handling handling) {
     handler_.handling = std::move(handling);
-    const Status status = http_.listen("127.0.0.1", 0);
+    http_.emplace(io_, handler_, limits_, log_);
+    const Status status = http_->listen("127.0.0.1", 0);
     ASSERT_TRUE(status.ok()) << status.message();
     thread_ = std::thread([this] { io_->run(); });
   }
@@ -51,12 +53,12 @@ class SessionTest : public ::testing::Test {
     if (!thread_.joinable()) return;
     EXPECT_EQ(connect().get("/ok").status, 200) << "the server goes on";
     asio::post(*io_, [this] {
-      http_.shut_down([this] { io_->stop(); });
-      http_.close_all();
+      http_->shut_down([this] { io_->stop(); });
+      http_->close_all();
     });
     thread_.join();
   }
-  TestClient connect() const { return TestClient(http_.port()); }
+  TestClient connect() const { return TestClient(http_->port()); }
 
   Limits limits_;
   FakeHandler handler_;
@@ -64,7 +66,7 @@ class SessionTest : public ::testing::Test {
   Logger log_ = std::make_shared<spdlog::logger>(
       "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_text_));
   std::shared_ptr<asio::io_context> io_ = std::make_shared<asio::io_context>(1);
-  HttpServer http_{io_, handler_, limits_, log_};
+  std::optional<HttpServer> http_;
   std::thread thread_;
 };
 
@@ -186,8 +188,75 @@ TEST_F(SessionTest, DropsAReaderThatTakesNothing) {
   EXPECT_EQ(gone.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
 }
 
+TEST_F(SessionTest, DropsAReaderThatDripsForLongerThanItsReplyIsWorth) {
+  limits_.write_timeout = std::chrono::milliseconds(200);
+  limits_.least_write_rate = 64 << 20;  // half a second for the reply, and the timeout
+  limits_.send_buffer_bytes = 8 << 10;
+  std::promise<void> gone;
+  listen([&gone](const HttpRequest&, const std::shared_ptr<ResponseSink>& sink) {
+    sink->on_gone([&gone] { gone.set_value(); });
+    sink->reply({200, std::string(32 << 20, 'x'), "text/plain", {}});
+  });
+  TestClient client = connect();
+  client.socket().set_option(asio::socket_base::receive_buffer_size(4 << 10));
+  client.send_request("GET", "/", "", {});
+  std::string piece(4 << 10, '\0');
+  auto left = gone.get_future();
+  boost::system::error_code error;
+  while (!error && left.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
+    client.socket().read_some(asio::buffer(piece), error);
+  }
+  EXPECT_EQ(left.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_EQ(handler_.active.size(), 0U);
+}
+
+TEST_F(SessionTest, BoundsTheBodiesOfAllRequestsTogether) {
+  limits_.max_body_bytes = 10'000;
+  limits_.max_bodies_bytes = 15'000;
+  std::promise<void> taken;
+  std::shared_ptr<ResponseSink> kept;
+  HttpRequest held;
+  listen([&](HttpRequest request, std::shared_ptr<ResponseSink> sink) {
+    if (request.head.target != "/hold") return sink->reply({});
+    held = std::move(request);
+    kept = std::move(sink);
+    taken.set_value();
+  });
+  const std::string body(8'000, 'x');
+  TestClient holding = connect();
+  holding.send_request("POST", "/hold", body, {});
+  taken.get_future().wait();
+  const ClientReply refused = connect().request("POST", "/other", body, {});
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.headers.at("retry-after"), "1");
+  EXPECT_EQ(connect().request("POST", "/other", "small", {}).status, 200);
+  held.body.clear();
+  EXPECT_EQ(connect().request("POST", "/other", body, {}).status, 200);
+  asio::post(*io_, [&kept] { std::exchange(kept, nullptr)->reply({}); });
+  EXPECT_EQ(holding.read_reply().status, 200);
+}
+
+TEST_F(SessionTest, AnswersWhatIsHalfSentWhenItShutsDown) {
+  listen({});
+  TestClient header = connect();
+  header.send("GET /ok HTTP/1.1\r\nHost");
+  TestClient body = connect();
+  body.send("POST /ok HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab");
+  ASSERT_EQ(connect().get("/ok").status, 200);  // so that what came before has been read
+  std::promise<void> ended;
+  asio::post(*io_, [&] { http_->shut_down([&] { ended.set_value(); }); });
+  EXPECT_EQ(header.read_reply().status, 503);
+  EXPECT_EQ(body.read_reply().status, 503);
+  header.close();
+  body.close();
+  EXPECT_EQ(ended.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  asio::post(*io_, [this] { io_->stop(); });
+  thread_.join();
+}
+
 TEST_F(SessionTest, SaysSeldomThatItCannotAccept) {
-  const Status status = http_.listen("127.0.0.1", 0);
+  http_.emplace(io_, handler_, limits_, log_);
+  const Status status = http_->listen("127.0.0.1", 0);
   ASSERT_TRUE(status.ok()) << status.message();
   TestClient client = connect();
   client.send("GET /ok HTTP/1.1\r\nHost: x\r\n\r\n");

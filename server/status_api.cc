@@ -30,7 +30,7 @@ HttpReply metrics_reply(const ServingContext& context) {
 
 HttpReply ready_reply(const ServingContext& context, bool draining) {
   if (draining) {
-    return error_reply({503, "the server is shutting down", "", "shutting_down"});
+    return error_reply(shutting_down());
   }
   if (context.active.full()) {
     return error_reply({503, "the queue is full", "", "queue_full", {{"Retry-After", "1"}}});

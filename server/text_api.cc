@@ -12,6 +12,8 @@ using nlohmann::json;
 
 namespace {
 
+constexpr size_t kMaxTokens = 1 << 20;  // of one reply, of which each takes some 20 bytes
+
 /// The fields are those of vLLM; parse_special lets the names of special tokens stand for them.
 ApiExpected<json> tokenize(const ServingContext& context, RequestFields& fields) {
   if (fields.find("model") != nullptr) check_model(fields, context.rules.model);
@@ -26,6 +28,12 @@ ApiExpected<json> tokenize(const ServingContext& context, RequestFields& fields)
   if (parse_special) markup.push_back({0, prompt.size()});
   const auto tokens = context.engine.tokenize(prompt, markup);
   if (!tokens.ok()) return error_of(tokens.status());
+  if (tokens->size() > kMaxTokens) {
+    return ApiError{413,
+                    "the text has " + std::to_string(tokens->size()) + " tokens; at most " +
+                        std::to_string(kMaxTokens) + " are told at a time, so send it in parts",
+                    "prompt", "too_many_tokens"};
+  }
   json result = {{"count", tokens->size()},
                  {"max_model_len", context.engine.model().max_model_len},
                  {"tokens", *tokens}};
@@ -69,18 +77,16 @@ HttpReply answer(const ServingContext& context, const std::string& text, Work wo
 }
 
 void add_route(Router& router, ServingContext& context, const std::string& path, Work work) {
-  router.add(
-      {"POST",
-       path,
-       false,
-       {},
-       [&context, work](Call call) {
-         reply_from_worker(
-             context, std::move(call),
-             [&context, work](const Call& of) { return answer(context, of.http.body, work); },
-             /*counts=*/true);
-       },
-       /*counts=*/true});
+  router.add({"POST",
+              path,
+              false,
+              {},
+              [&context, work](Call call) {
+                reply_from_worker(context, std::move(call), [&context, work](const Call& of) {
+                  return answer(context, of.http.body.text, work);
+                });
+              },
+              /*takes_body=*/true});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "backend/attention_items.h"
 #include "backend/attention_runs.h"
 
 namespace anyslot {
@@ -19,23 +20,6 @@ struct RunRow {
   int32_t member;  // counted from 0
 };
 
-/// Rows of the plan with all their ranges, before they are cut.
-struct Tile {
-  int32_t row_begin;
-  int32_t row_end;
-  int32_t range_begin;  // into tile_ranges_
-  int32_t range_end;
-  int64_t tokens;
-  int32_t appended_begin = -1;  // the first of its appended ranges
-  int32_t appended_last = -1;
-};
-
-/// A range for some rows of a tile, at the end of its last piece.
-struct AppendedRange {
-  Range range;
-  int32_t next;  // of the same tile; -1: none
-};
-
 /// Where a row stands: in which tile, and the how manieth there.
 struct TilePlace {
   int32_t tile = -1;
@@ -46,13 +30,6 @@ struct Extent {
   int64_t min;
   int64_t max;
 };
-
-/// Reading a token's K and V costs about as much as scoring two rows against it.
-constexpr int64_t kReadCostInRows = 2;
-
-int64_t cost_of(int64_t num_rows, int64_t tokens) { return (num_rows + kReadCostInRows) * tokens; }
-
-int32_t size_of(const auto& vector) { return static_cast<int32_t>(vector.size()); }
 
 }  // namespace
 
@@ -73,12 +50,6 @@ class AttentionPlanner::Impl {
   void append_short_runs();
   bool append_to_tiles(const AttentionRun& run);
   void append(const AttentionRun& run, std::span<const RunRow> rows, TilePlace first);
-  void cut_tiles();
-  void cut_tile(const Tile& tile, int64_t num_pieces);
-  void add_item(const Tile& tile, int32_t range_begin);
-  void add_items_of_blind_rows();
-  void place_partials();
-  void order_items();
 
   const StepPlan* step_ = nullptr;
   std::span<const int32_t> row_indices_;
@@ -90,15 +61,12 @@ class AttentionPlanner::Impl {
   std::vector<RunRow> run_rows_;
   Extent positions_{0, 0};              // of the rows of the tile at hand
   std::vector<VisibleTokens> covered_;  // by the tiles of the run at hand, of each of its spans
-  std::vector<Tile> tiles_;
+  std::vector<RowTile> tiles_;
   std::vector<Range> tile_ranges_;
   std::vector<const AttentionRun*> short_runs_;
   std::vector<TilePlace> tile_places_;  // of each output row: its tile of most tokens
   std::vector<AppendedRange> appended_;
-  std::vector<int32_t> places_;  // of each output row: how often it stands in an item
-  std::vector<int32_t> slot_ends_;
-  std::vector<std::pair<int64_t, int32_t>> order_;  // of each item: its negative cost and its index
-  std::vector<WorkItem> unordered_items_;
+  ItemCutter cutter_;
 };
 
 void AttentionPlanner::Impl::make(const StepPlan& step, std::span<const int32_t> row_indices,
@@ -123,10 +91,7 @@ void AttentionPlanner::Impl::make(const StepPlan& step, std::span<const int32_t>
     }
   }
   append_short_runs();
-  cut_tiles();
-  add_items_of_blind_rows();
-  place_partials();
-  order_items();
+  cutter_.cut({tiles_, tile_ranges_, appended_}, row_indices, options, plan);
 }
 
 void AttentionPlanner::Impl::clear(AttentionPlan& plan) const {
@@ -169,7 +134,7 @@ void AttentionPlanner::Impl::tile_run(const AttentionRun& run) {
 }
 
 void AttentionPlanner::Impl::add_tile(const AttentionRun& run, std::span<const RunRow> rows) {
-  Tile tile{size_of(plan_->rows), 0, size_of(tile_ranges_), 0, 0, -1, -1};
+  RowTile tile{size_of(plan_->rows), 0, size_of(tile_ranges_), 0, 0, -1, -1};
   take_positions_of(rows);
   for (int32_t s = run.span_begin; s < run.span_end; ++s) {
     const int32_t* placements = &runs_->placements[runs_->spans[s]];
@@ -237,7 +202,7 @@ void AttentionPlanner::Impl::append_short_runs() {
   if (short_runs_.empty()) return;
   tile_places_.assign(row_indices_.size(), {});
   for (int32_t t = 0; t < size_of(tiles_); ++t) {
-    const Tile& tile = tiles_[t];
+    const RowTile& tile = tiles_[t];
     for (int32_t r = tile.row_begin; r < tile.row_end; ++r) {
       TilePlace& place = tile_places_[plan_->output_rows[r]];
       if (place.tile >= 0 && tiles_[place.tile].tokens >= tile.tokens) continue;
@@ -279,7 +244,7 @@ bool AttentionPlanner::Impl::append_to_tiles(const AttentionRun& run) {
 void AttentionPlanner::Impl::append(const AttentionRun& run, std::span<const RunRow> rows,
                                     TilePlace first) {
   take_positions_of(rows);
-  Tile& tile = tiles_[first.tile];
+  RowTile& tile = tiles_[first.tile];
   for (int32_t s = run.span_begin; s < run.span_end; ++s) {
     Range range = range_of({&runs_->placements[runs_->spans[s]], 1}, rows);
     if (range.begin >= range.end) continue;
@@ -290,117 +255,6 @@ void AttentionPlanner::Impl::append(const AttentionRun& run, std::span<const Run
     tile.appended_last = index;
     appended_.push_back({range, -1});
   }
-}
-
-void AttentionPlanner::Impl::cut_tiles() {
-  order_.clear();
-  int64_t total_cost = 0;
-  for (const Tile& tile : tiles_) total_cost += cost_of(tile.row_end - tile.row_begin, tile.tokens);
-  const int64_t shortest = std::max<int64_t>(options_.min_item_tokens, kBlockSize);
-  for (const Tile& tile : tiles_) {
-    // As many pieces as the tile has fair shares: none is cut once there are many equal tiles.
-    const int64_t shares =
-        cost_of(tile.row_end - tile.row_begin, tile.tokens) * options_.target_items / total_cost;
-    cut_tile(tile, std::max<int64_t>(1, std::min(shares, tile.tokens / shortest)));
-  }
-}
-
-void AttentionPlanner::Impl::cut_tile(const Tile& tile, int64_t num_pieces) {
-  const int64_t step = std::max<int64_t>(options_.cut_tokens, kBlockSize);
-  int32_t r = tile.range_begin;
-  int64_t begin = tile_ranges_[r].begin;
-  int64_t consumed = 0;
-  for (int64_t piece = 0; piece < num_pieces; ++piece) {
-    const int64_t goal = tile.tokens * (piece + 1) / num_pieces;
-    const int32_t range_begin = size_of(plan_->ranges);
-    while (consumed < goal) {
-      const Range& range = tile_ranges_[r];
-      int64_t end = begin + goal - consumed;
-      if (end < range.end) end = (end + step / 2) / step * step;
-      end = std::min(end, range.end);
-      if (end <= begin) break;  // less than half a step is left for this piece
-      plan_->ranges.push_back({range.placement, begin, end, range.starts, 0, 0});
-      consumed += end - begin;
-      begin = end;
-      if (end < range.end) break;
-      if (++r < tile.range_end) begin = tile_ranges_[r].begin;
-    }
-    if (piece + 1 == num_pieces) {
-      for (int32_t a = tile.appended_begin; a >= 0; a = appended_[a].next) {
-        plan_->ranges.push_back(appended_[a].range);
-      }
-    }
-    if (size_of(plan_->ranges) > range_begin) add_item(tile, range_begin);
-  }
-}
-
-void AttentionPlanner::Impl::add_item(const Tile& tile, int32_t range_begin) {
-  const WorkItem item{tile.row_begin, tile.row_end, range_begin, size_of(plan_->ranges), -1};
-  int64_t tokens = 0;
-  for (int32_t r = item.range_begin; r < item.range_end; ++r) {
-    tokens += plan_->ranges[r].end - plan_->ranges[r].begin;
-  }
-  order_.emplace_back(-cost_of(item.row_end - item.row_begin, tokens), size_of(plan_->items));
-  plan_->items.push_back(item);
-}
-
-/// Rows that see nothing: items without ranges.
-void AttentionPlanner::Impl::add_items_of_blind_rows() {
-  places_.assign(row_indices_.size(), 0);
-  for (const WorkItem& item : plan_->items) {
-    for (int32_t r = item.row_begin; r < item.row_end; ++r) ++places_[plan_->output_rows[r]];
-  }
-  Tile tile{size_of(plan_->rows), size_of(plan_->rows), 0, 0, 0, -1, -1};
-  for (int32_t k = 0; k < size_of(places_); ++k) {
-    if (places_[k] != 0) continue;
-    plan_->rows.push_back(row_indices_[k]);
-    plan_->output_rows.push_back(k);
-    if (++tile.row_end - tile.row_begin == options_.tile_rows) {
-      add_item(tile, size_of(plan_->ranges));
-      tile.row_begin = tile.row_end;
-    }
-  }
-  if (tile.row_begin < tile.row_end) add_item(tile, size_of(plan_->ranges));
-}
-
-/// An item is final when it is the only place of all its rows. Slots follow the order in which the
-/// runs were found, not the order of cost, so that a row's partials merge in the order of its run.
-void AttentionPlanner::Impl::place_partials() {
-  AttentionPlan& plan = *plan_;
-  const auto is_final = [&](const WorkItem& item) {
-    for (int32_t r = item.row_begin; r < item.row_end; ++r) {
-      if (places_[plan.output_rows[r]] > 1) return false;
-    }
-    return true;
-  };
-  slot_ends_.assign(places_.size(), 0);
-  for (WorkItem& item : plan.items) {
-    if (is_final(item)) continue;
-    item.partial = plan.num_partials;
-    plan.num_partials += item.row_end - item.row_begin;
-    for (int32_t r = item.row_begin; r < item.row_end; ++r) ++slot_ends_[plan.output_rows[r]];
-  }
-  int32_t begin = 0;
-  for (int32_t k = 0; k < size_of(slot_ends_); ++k) {
-    const int32_t count = slot_ends_[k];
-    if (count > 0) plan.merges.push_back({k, begin, begin + count});
-    slot_ends_[k] = begin;
-    begin += count;
-  }
-  plan.slots.resize(begin);
-  for (const WorkItem& item : plan.items) {
-    if (item.partial < 0) continue;
-    for (int32_t r = item.row_begin; r < item.row_end; ++r) {
-      plan.slots[slot_ends_[plan.output_rows[r]]++] = item.partial + r - item.row_begin;
-    }
-  }
-}
-
-void AttentionPlanner::Impl::order_items() {
-  std::ranges::sort(order_);
-  unordered_items_.swap(plan_->items);
-  plan_->items.clear();
-  for (const auto& [cost, item] : order_) plan_->items.push_back(unordered_items_[item]);
 }
 
 AttentionPlanner::AttentionPlanner() : impl_(std::make_unique<Impl>()) {}

@@ -27,6 +27,11 @@ std::string letters(int index) {
   return {static_cast<char>('A' + index / 10), static_cast<char>('a' + index % 10)};
 }
 
+/// Of a token with log-probability.
+std::string name_of(const json& token) {
+  return token["token"].get<std::string>() + " " + token["bytes"].dump();
+}
+
 std::vector<int> four_by_zipf(std::mt19937& random) {
   std::vector<double> weights;
   for (int rank = 1; rank <= Library::kDocuments; ++rank) weights.push_back(1.0 / rank);
@@ -48,8 +53,8 @@ Verdict judge(const Answer& received, const Answer& expected) {
   if (received.tokens == expected.tokens) return Verdict::kRight;
   const auto at = static_cast<size_t>(std::ranges::mismatch(received.tokens, expected.tokens).in2 -
                                       expected.tokens.begin());
-  return at < expected.leads.size() && expected.leads[at] <= kLevelLead ? Verdict::kNearTie
-                                                                        : Verdict::kWrong;
+  const bool level = at < expected.leads.size() && expected.leads[at] <= kLevelLead;
+  return level && received.tokens[at] == expected.seconds[at] ? Verdict::kNearTie : Verdict::kWrong;
 }
 
 class Crowd {
@@ -94,7 +99,7 @@ class Crowd {
         if (!client) client.emplace(server_.port());
         note(ask(*client, examination_.questions[at]), at);
       } catch (const std::exception& error) {
-        note({error.what(), {}, {}}, at);
+        note({error.what(), {}, {}, {}}, at);
         client.reset();
       }
       ++done_;
@@ -210,8 +215,9 @@ Answer ask(TestClient& client, const json& question) {
     const json& choice = chunk["choices"][0];
     if (!choice.contains("logprobs") || choice["logprobs"].is_null()) continue;
     for (const json& token : choice["logprobs"]["content"]) {
-      answer.tokens.push_back(token["token"].get<std::string>() + " " + token["bytes"].dump());
+      answer.tokens.push_back(name_of(token));
       const json& best = token["top_logprobs"];
+      answer.seconds.push_back(name_of(best[1]));
       answer.leads.push_back(best[0]["logprob"].get<double>() - best[1]["logprob"].get<double>());
     }
   }

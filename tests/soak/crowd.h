@@ -28,7 +28,9 @@ class Library {
 struct Answer {
   std::string error;  // empty: a whole answer
   std::vector<std::string> tokens;
-  std::vector<double> leads;  // of the best token over the second best, where the question asks
+  // Of each token, where the question asks: the second best, and the lead of the best over it.
+  std::vector<std::string> seconds;
+  std::vector<double> leads;
 };
 
 /// Sends the question and reads its stream to the end.

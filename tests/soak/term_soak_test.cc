@@ -101,9 +101,9 @@ TEST_P(TermSoak, TermUnderLoadEndsWithinTheGraceTimeWithEveryStreamClosedProperl
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(result.exit_code, 0) << result.error;
   EXPECT_LT(seconds, kGraceSeconds + kMarginSeconds);
+  EXPECT_GT(seconds, kGraceSeconds * 0.7) << "the long ones have their time";
   EXPECT_EQ(ends.broken, 0);
   EXPECT_GT(ends.cut, 0);
-  EXPECT_GT(ends.whole, 0);
   EXPECT_GE(ends.whole + ends.cut, clients / 2) << "those that had begun are not refused";
   EXPECT_EQ(ends.whole + ends.cut + ends.refused, clients);
   RecordProperty("clients", clients);
