@@ -272,9 +272,7 @@ void add_attention_benchmark(CLI::App& bench, cli::Action& action) {
                    "bfloat16, 1e-5 in float32)")
       ->type_name("E");
   add_report_options(*command, options->paths);
-  command->callback([options, &action] {
-    action = [options](cli::Interrupt& interrupt) { return run(*options, interrupt); };
-  });
+  set_action(*command, options, run, action);
 }
 
 }  // namespace anyslot::bench

@@ -161,9 +161,7 @@ void add_linear_benchmark(CLI::App& bench, cli::Action& action) {
                    "the error of an element that counts as wrong (default: 0.001)")
       ->type_name("E");
   add_report_options(*command, options->paths);
-  command->callback([options, &action] {
-    action = [options](cli::Interrupt& interrupt) { return run(*options, interrupt); };
-  });
+  set_action(*command, options, run, action);
 }
 
 }  // namespace anyslot::bench

@@ -157,9 +157,7 @@ void add_model_benchmark(CLI::App& bench, cli::Action& action) {
       ->type_name("COMMAND");
   add_report_options(*command, options->paths);
   cli::add_engine_options(*command, options->engine, cli::EngineOptionSet::kBenchmark);
-  command->callback([options, &action] {
-    action = [options](cli::Interrupt& interrupt) { return run(*options, interrupt); };
-  });
+  set_action(*command, options, run, action);
 }
 
 }  // namespace anyslot::bench

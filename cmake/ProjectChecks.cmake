@@ -1,4 +1,4 @@
-# Tests of what stands around the code: the include rules, the demo model's tools, the packages, clients.
+# Tests of what stands around the code: the include rules, the demo model's tools, the packages, clients, browsers.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 add_test(NAME include_rules COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/check-includes.py)
@@ -25,6 +25,13 @@ if(NODE_PROGRAM)
                                 ${PROJECT_SOURCE_DIR}/models/rag-demo-14m)
   set_tests_properties(clients PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 
+  # Pages in a real Chromium; tests/browser/run.mjs says when they are skipped.
+  foreach(page sweep_report)
+    add_test(NAME browser_${page} COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/browser/run.mjs ${page}
+                                          $<TARGET_FILE:anyslot_cli> ${PROJECT_SOURCE_DIR}/models/rag-demo-14m)
+    set_tests_properties(browser_${page} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
+  endforeach()
+
   # The page at /: its modules in Node.js, then the whole in Chromium, which leaves pictures in tests/page of the build.
   add_test(NAME page_modules COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/page/run_modules.mjs)
   set_tests_properties(page_modules PROPERTIES SKIP_RETURN_CODE 77)
@@ -32,7 +39,7 @@ if(NODE_PROGRAM)
     add_test(NAME browser_page_${part}
              COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/browser/run.mjs ../page/${part}
                      $<TARGET_FILE:anyslot_cli> ${PROJECT_SOURCE_DIR}/models/rag-demo-14m)
-    set_tests_properties(browser_page_${part} PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
+    set_tests_properties(browser_page_${part} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77
                                                          ENVIRONMENT ANYSLOT_SCREENSHOTS=${PROJECT_BINARY_DIR}/tests/page)
   endforeach()
 endif()

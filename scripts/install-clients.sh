@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the clients that tests/clients drives the server with, into tests/clients/node_modules; the versions are those
-# of its package-lock.json. Without them the test 'clients' is skipped.
+# Installs from npm what tests are made with: into tests/clients/node_modules the clients that the server is driven with,
+# into tests/browser/node_modules what drives the system's Chromium. The versions are those of each package-lock.json.
+# Without them the tests 'clients' and 'browser_...' are skipped.
 #
 #   scripts/install-clients.sh [--optional]
 #
@@ -21,19 +22,21 @@ esac
 # unusable MESSAGE CURE
 unusable() {
   [ $optional = yes ] || fail "$@"
-  echo "warning: $1, so the test 'clients' will be skipped ($2)" >&2
+  echo "warning: $1, so the tests 'clients' and 'browser_...' will be skipped ($2)" >&2
   exit 0
 }
 if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then
   unusable "node or npm is missing" "scripts/install-deps.sh --dev"
 fi
 major=$(node --print 'process.versions.node.split(".")[0]')
-[ "$major" -ge 20 ] || unusable "Node.js $major is too old for the clients, which need 20" "install a newer one"
+[ "$major" -ge 20 ] || unusable "Node.js $major is too old for these packages, which need 20" "install a newer one"
 
-cd tests/clients
-installed=node_modules/.package-lock.json
-if [ -e "$installed" ] && [ ! package-lock.json -nt "$installed" ]; then
-  exit 0
-fi
-step "installing the clients into tests/clients/node_modules"
-npm ci --ignore-scripts || fail "npm could not install the clients" "read its message above; it needs a package registry"
+for folder in tests/clients tests/browser; do
+  installed=$folder/node_modules/.package-lock.json
+  if [ -e "$installed" ] && [ ! "$folder/package-lock.json" -nt "$installed" ]; then
+    continue
+  fi
+  step "installing the packages of $folder"
+  npm ci --ignore-scripts --prefix "$folder" ||
+    fail "npm could not install the packages of $folder" "read its message above; it needs a package registry"
+done

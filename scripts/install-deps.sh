@@ -3,7 +3,7 @@
 #
 #   scripts/install-deps.sh [--dev]
 #
-#   --dev   also what .ci/run checks with: clang-format, clang-tidy, shellcheck, NumPy, Node.js
+#   --dev   also what .ci/run checks with: clang-format, clang-tidy, shellcheck, NumPy, Node.js, Chromium
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/common.sh
@@ -19,6 +19,8 @@ packages=(
 dev_packages=(clang-format-14 clang-tidy-14 shellcheck python3-numpy python3-regex)
 # One that came from elsewhere will do, and brings npm.
 command -v npm >/dev/null 2>&1 || dev_packages+=(nodejs npm)
+# Ubuntu has it as a snap only; there the browser tests take one from elsewhere.
+grep -qs '^ID=ubuntu' /etc/os-release || dev_packages+=(chromium)
 
 case "${1-}" in
   '') ;;

@@ -228,15 +228,13 @@ class EngineTarget : public Target {
 
   TargetCounters counters() override {
     const Stats stats = engine_.stats();
-    TargetCounters counters;
-    counters.prompt_tokens = stats.prompt_tokens_total;
-    counters.cached_tokens = stats.cached_tokens_total;
-    counters.joined_tokens = stats.document_joined_tokens_total;
-    counters.kv_tokens_read = stats.kv_tokens_read_total;
-    counters.blocks_copied = stats.blocks_copied_total;
-    counters.evictions = stats.evictions_total;
-    counters.preemptions = stats.preemptions_total;
-    return counters;
+    return {.prompt_tokens = stats.prompt_tokens_total,
+            .cached_tokens = stats.cached_tokens_total,
+            .joined_tokens = stats.document_joined_tokens_total,
+            .kv_tokens_read = stats.kv_tokens_read_total,
+            .blocks_copied = stats.blocks_copied_total,
+            .evictions = stats.evictions_total,
+            .preemptions = stats.preemptions_total};
   }
 
   void watch_kv(asio::io_context& /*loop*/) override { peak_ = PeakKv{}; }

@@ -197,6 +197,8 @@ class HttpTarget : public Target {
       if (!reply) return reply.status();
       const json answer = json::parse(reply->body, nullptr, false);
       if (reply->status != 200 || !answer.is_object() || !answer.contains("tokens")) continue;
+      if (answer["tokens"].empty())
+        continue;  // a form that the server does not know is no text to it
       traits.tokens_per_word = static_cast<double>(answer["tokens"].size()) / kSample;
       break;
     }

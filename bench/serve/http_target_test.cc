@@ -21,14 +21,17 @@ std::string rows_asking(const std::vector<std::string>& questions) {
 
 class HttpTargetTest : public ::testing::Test {
  protected:
+  static Expected<std::unique_ptr<Target>> open(const std::string& url) {
+    HttpTargetOptions options;
+    options.base_url = url;
+    options.model = "fake";
+    return open_http_target(options);
+  }
   Expected<ServeResult> serve(const std::vector<std::string>& questions, ServeOptions options = {},
                               std::string url = "") {
     options.workload.kind = WorkloadKind::kRag;
     options.workload.dataset_path = folder_.write("rows.jsonl", rows_asking(questions));
-    HttpTargetOptions http;
-    http.base_url = url.empty() ? server_.url() + "/v1" : url;
-    http.model = "fake";
-    auto target = open_http_target(http);
+    auto target = open(url.empty() ? server_.url() + "/v1" : url);
     if (!target) return target.status();
     Progress progress;
     return run_serve(options, **target, progress);
@@ -99,10 +102,7 @@ TEST_F(HttpTargetTest, ReportsWhatWasMeasuredWhenItIsStopped) {
   options.workload.kind = WorkloadKind::kRag;
   options.workload.dataset_path = folder_.write("rows.jsonl", rows_asking({"good", "do-stall"}));
   options.max_concurrency = 1;
-  HttpTargetOptions http;
-  http.base_url = server_.url();
-  http.model = "fake";
-  auto target = open_http_target(http);
+  auto target = open(server_.url());
   ASSERT_TRUE(target.ok());
   Progress* stop = nullptr;
   Progress progress([&stop](int64_t done, int64_t) {
@@ -121,10 +121,7 @@ TEST_F(HttpTargetTest, PutsEarlierAnswersIntoAConversation) {
   options.workload.kind = WorkloadKind::kMultiRound;
   options.workload.rounds = 2;
   options.num_prompts = 2;
-  HttpTargetOptions http;
-  http.base_url = server_.url();
-  http.model = "fake";
-  auto target = open_http_target(http);
+  auto target = open(server_.url());
   ASSERT_TRUE(target.ok());
   Progress progress;
   const auto result = run_serve(options, **target, progress);

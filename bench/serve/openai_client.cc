@@ -106,6 +106,16 @@ void read_usage(const json& usage, AnswerChunk& chunk) {
   }
 }
 
+/// What llama.cpp's server tells of a request beside the usage, which in builds of 2025 does not
+/// say what was cached.
+void read_timings(const json& timings, AnswerChunk& chunk) {
+  const auto cached = count_at(timings, "cache_n");
+  const auto computed = count_at(timings, "prompt_n");
+  if (!chunk.cached_tokens) chunk.cached_tokens = cached;
+  if (!chunk.prompt_tokens && cached && computed) chunk.prompt_tokens = *cached + *computed;
+  if (!chunk.output_tokens) chunk.output_tokens = count_at(timings, "predicted_n");
+}
+
 std::string message_of(const json& error) {
   if (error.is_string()) return error.get<std::string>();
   if (!error.is_object()) return "an error without a message";
@@ -149,6 +159,8 @@ std::vector<std::string> EventParser::feed(std::string_view bytes) {
       line.remove_prefix(line.starts_with("data: ") ? 6 : 5);
       if (!data_.empty()) data_ += '\n';
       data_ += line;
+    } else if (line.starts_with("error:")) {  // of llama.cpp's server in builds of 2025
+      data_ = fmt::format(R"({{"error":{}}})", line.substr(6));
     }
   }
   unread_.erase(0, begin);
@@ -172,6 +184,8 @@ AnswerChunk parse_chunk(const std::string& data) {
   }
   const auto usage = object.find("usage");
   if (usage != object.end() && usage->is_object()) read_usage(*usage, chunk);
+  const auto timings = object.find("timings");
+  if (timings != object.end() && timings->is_object()) read_timings(*timings, chunk);
   return chunk;
 }
 

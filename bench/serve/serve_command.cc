@@ -234,9 +234,7 @@ void add_serve_benchmark(CLI::App& bench, cli::Action& action) {
   command->footer(
       "The exit code is 1 when a request failed; what was measured is reported all the same, after "
       "Ctrl-C too.");
-  command->callback([options, &action] {
-    action = [options](cli::Interrupt& interrupt) { return run(*options, interrupt); };
-  });
+  set_action(*command, options, run, action);
 }
 
 }  // namespace anyslot::bench

@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "bench/test_words.h"
 #include "cli/test_program.h"
 #include "support/temporary_folder.h"
 #include "test_fake_server.h"
+#include "test_other_servers.h"
 
 namespace anyslot::bench {
 namespace {
@@ -23,36 +25,19 @@ std::string read(const std::string& path) {
 }
 
 std::vector<std::string> small_run(const std::string& json_path) {
-  return {"bench",
-          "serve",
-          "--model",
-          ANYSLOT_MODEL_DIR,
-          "--threads",
-          "2",
-          "--kv-cache",
-          "64MiB",
-          "--num-prompts",
-          "6",
-          "--documents-per-prompt",
-          "3",
-          "--num-documents",
-          "8",
-          "--document-len",
-          "40",
-          "--output-len",
-          "4",
-          "--json",
-          json_path};
+  std::vector<std::string> arguments =
+      small_bench("serve",
+                  "--num-prompts 6 --documents-per-prompt 3 --num-documents 8 --document-len 40 "
+                  "--output-len 4");
+  arguments.insert(arguments.end(), {"--json", json_path});
+  return arguments;
 }
 
 TEST(BenchServe, ReportsEachMethodWithMachineAndCommand) {
   const testing_support::TemporaryFolder folder;
   std::vector<std::string> arguments = small_run(folder.file("out.json"));
-  for (const char* word :
-       {"--method", "lazy,full", "--csv", "", "--goodput", "ttft:10000", "tpot:10000"}) {
-    arguments.emplace_back(word);
-  }
-  arguments[arguments.size() - 4] = folder.file("out.csv");
+  arguments.insert(arguments.end(), {"--method", "lazy,full", "--csv", folder.file("out.csv"),
+                                     "--goodput", "ttft:10000", "tpot:10000"});
   const cli::ProgramResult result = cli::run_program(arguments);
   ASSERT_EQ(result.exit_code, 0) << result.error;
   const json report = json::parse(read(folder.file("out.json")));
@@ -92,6 +77,28 @@ TEST(BenchServe, FailsWhenARequestFailsButReports) {
   EXPECT_EQ(row["completed"], 1);
   EXPECT_EQ(row["failed_closed"], 1);
   EXPECT_EQ(row["generated_texts"][0], "one two three");
+}
+
+TEST(BenchServe, DrivesOtherServersByTheirUrlAlone) {
+  const testing_support::TemporaryFolder folder;
+  std::unique_ptr<OtherServer> peers[] = {other_server_vllm(),
+                                          other_server_llama_cpp(LlamaCppBuild::k2026)};
+  for (const auto& peer : peers) {
+    const FakeServer server([&](const FakeRequest& request) { return peer->answer(request); });
+    std::vector<std::string> arguments = words_of(
+        "bench serve --documents-as prompt --num-prompts 6 --documents-per-prompt 3 "
+        "--num-documents 8 --document-len 40 --output-len 4 --document-order fixed --zipf 2");
+    arguments.insert(arguments.end(),
+                     {"--base-url", server.url() + "/v1", "--json", folder.file("out.json")});
+    const cli::ProgramResult result = cli::run_program(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.error;
+    const json row = json::parse(read(folder.file("out.json")))["results"][0];
+    EXPECT_EQ(row["completed"], 6);
+    EXPECT_EQ(row["total_output_tokens"], 24);
+    EXPECT_EQ(row["total_input_tokens"], peer->counts().prompt_tokens);
+    EXPECT_EQ(row["cached_tokens"], peer->counts().cached_tokens);
+    EXPECT_GT(row["hit_ratio"], 0);
+  }
 }
 
 TEST(BenchServe, ReportsAfterAnInterrupt) {

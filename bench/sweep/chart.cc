@@ -13,13 +13,15 @@ namespace anyslot::bench {
 
 namespace {
 
-constexpr double kWidth = 640;
-constexpr double kHeight = 360;
-constexpr double kLeft = 64;
-constexpr double kRight = 84;  // the lines' names stand there
+// There is room for text of 19, which the style asks for on a phone; elsewhere it is 12 to 13.
+constexpr double kWidth = 540;
+constexpr double kHeight = 340;
+constexpr double kLeft = 76;
+constexpr double kRight = 88;  // the lines' names stand there
 constexpr double kTop = 20;
-constexpr double kBottom = 52;
-constexpr double kLineHeight = 15;   // of text
+constexpr double kBottom = 62;
+constexpr double kLineHeight = 20;   // of text
+constexpr double kLetterWidth = 11;  // of a number, at most
 constexpr double kLogMargin = 1.15;  // between the axis and the smallest value
 
 /// Values of one axis and where they stand.
@@ -186,11 +188,11 @@ std::string axes_svg(const Chart& chart, const Axis& x, const Axis& y,
   for (const double tick : x_ticks(x_values, x, chart.log_x)) {
     const double at = x.place(tick);
     const std::string text = short_number(tick);
-    const double half = static_cast<double>(text.size()) * 3.6;
+    const double half = static_cast<double>(text.size()) * kLetterWidth / 2;
     if (at - half < last_end) continue;  // would stand on the one before
-    last_end = at + half + 6;
+    last_end = at + half;
     svg += line_between(at, bottom, at, bottom + 5, "axis");
-    svg += text_at(at, bottom + 20, "middle", "tick", text);
+    svg += text_at(at, bottom + 22, "middle", "tick", text);
   }
   svg += text_at((kLeft + kWidth - kRight) / 2, kHeight - 10, "middle", "label", chart.x_label);
   return svg;
@@ -291,6 +293,7 @@ svg .tick,svg .label{fill:var(--faint)}
 svg .series{color:var(--c);fill:var(--c);stroke:var(--page);stroke-width:1.5}
 svg .line{fill:none;stroke:var(--c);stroke-width:2.25;stroke-linejoin:round}
 svg .name{fill:var(--c);font-weight:600;font-size:13px}
+@media (max-width:560px){svg,svg .name{font-size:19px}}
 .s0{--c:var(--s0)}.s1{--c:var(--s1)}.s2{--c:var(--s2)}.s3{--c:var(--s3)}.s4{--c:var(--s4)}.s5{--c:var(--s5)}
 :root{--page:#fff;--ink:#1c2026;--faint:#59616d;--grid:#e4e7ec;--s0:#0b62c4;--s1:#b4500c;--s2:#0f7a54;--s3:#7a3fb8;--s4:#5c6470;--s5:#a8246a}
 @media (prefers-color-scheme:dark){:root{--page:#14171c;--ink:#e8ebf0;--faint:#a3acb9;--grid:#2b313a;--s0:#6cb0ff;--s1:#f59a52;--s2:#4fcf9c;--s3:#c39bf5;--s4:#b3bcc9;--s5:#f383b6}}

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace anyslot::bench {
@@ -77,18 +76,6 @@ Json figure_json(const SweepFigure& figure) {
           {"rows", Json::array()}};
 }
 
-/// The rows of a figure at its largest x, one per method.
-std::vector<Json> last_rows(const Json& figure) {
-  const std::string x = figure.at("x").at("field");
-  double largest = 0;
-  for (const Json& row : figure.at("rows")) largest = std::max(largest, row.at(x).get<double>());
-  std::vector<Json> rows;
-  for (const Json& row : figure.at("rows")) {
-    if (row.at(x) == largest && row.at("completed") > 0) rows.push_back(row);
-  }
-  return rows;
-}
-
 }  // namespace
 
 Expected<Json> run_sweep(const std::vector<SweepFigure>& figures,
@@ -116,29 +103,6 @@ Expected<Json> run_sweep(const std::vector<SweepFigure>& figures,
     result.push_back(std::move(json));
   }
   return result;
-}
-
-std::string sweep_summary(const Json& figures) {
-  const auto skewed = std::ranges::find_if(
-      figures, [](const Json& figure) { return figure.at("id") == "rate-skewed"; });
-  if (skewed == figures.end()) return "";
-  std::vector<Json> rows = last_rows(*skewed);
-  if (rows.size() < 2) return "";
-  const auto ttft = [](const Json& row) { return row.at("mean_ttft_ms").get<double>(); };
-  const auto tokens = [](const Json& row) { return row.at("output_throughput").get<double>(); };
-  std::ranges::sort(rows, {}, ttft);
-  const Json& first = rows.front();
-  std::string text = fmt::format(
-      "At {:g} requests per second with skewed popularity, {} answers first: {:.1f} ms to the "
-      "first token and {:.0f} output tokens per second.",
-      first.at("request_rate").get<double>(), first.at("series").get<std::string>(), ttft(first),
-      tokens(first));
-  for (size_t i = 1; i < rows.size(); ++i) {
-    text += fmt::format("{} {} {:.1f} ms ({:.2f} times) and {:.0f}", i == 1 ? " The others:" : ",",
-                        rows[i].at("series").get<std::string>(), ttft(rows[i]),
-                        ttft(rows[i]) / ttft(first), tokens(rows[i]));
-  }
-  return text + ".";
 }
 
 int64_t failed_requests(const Json& figures) {

@@ -53,8 +53,8 @@ struct SweepFigure {
   std::string title;
   std::string text;
   SweepField x;
-  std::vector<SweepField> charts;
-  std::vector<SweepPoint> points;
+  std::vector<SweepField> charts = {};
+  std::vector<SweepPoint> points = {};
 };
 
 /// What figures are made from beside the options.
@@ -84,9 +84,16 @@ Expected<nlohmann::ordered_json> run_sweep(const std::vector<SweepFigure>& figur
                                            const std::function<bool()>& stopped,
                                            const std::function<void(int64_t done)>& done);
 
-/// Says which method answers first where documents come in skewed popularity at the highest rate,
-/// and by how much; of the figures that run_sweep() returned.
-std::string sweep_summary(const nlohmann::ordered_json& figures);
+/// The methods side by side where documents come in skewed popularity, the one that answers first
+/// before the others: time to first token at the highest rate; throughput at the highest
+/// concurrency, with what explains it, cached tokens and KV. Of the figures that run_sweep()
+/// returned; {"request_rate", "max_concurrency", "columns", "rows"}, the last two as a figure has
+/// them; null when those two figures do not have two methods.
+nlohmann::ordered_json sweep_ranking(const nlohmann::ordered_json& figures);
+
+/// Says of a ranking which method answers first, which generates most, and by how much; "" for
+/// null.
+std::string sweep_summary(const nlohmann::ordered_json& ranking);
 
 /// Requests of all rows that failed.
 int64_t failed_requests(const nlohmann::ordered_json& figures);

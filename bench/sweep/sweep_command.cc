@@ -91,16 +91,22 @@ Expected<SweepFacts> measure_facts(const SweepOptions& options, Stopper& stopper
   return result;
 }
 
-std::string summary_table(const Json& figures) {
-  cli::Table table({"figure", ">x", "method", ">TTFT ms", ">tokens/s", ">hit ratio", ">failed"});
+/// A number of a row; "-" where nobody could tell.
+std::string cell(const Json& row, const std::string& field, int decimals) {
+  const Json& value = row.at(field);
+  return value.is_null() ? "-" : fmt::format("{:.{}f}", value.get<double>(), decimals);
+}
+
+std::string figures_table(const Json& figures) {
+  cli::Table table({"figure", ">x", "method", ">TTFT ms", ">tokens/s", ">hit ratio",
+                    ">cached tokens", ">KV MiB", ">failed"});
   for (const Json& figure : figures) {
     const std::string x = figure.at("x").at("field");
     for (const Json& row : figure.at("rows")) {
-      const Json& hits = row.at("hit_ratio");
       table.add_row({figure.at("id"), fmt::format("{:g}", row.at(x).get<double>()),
-                     row.at("series"), fmt::format("{:.1f}", row.at("mean_ttft_ms").get<double>()),
-                     fmt::format("{:.0f}", row.at("output_throughput").get<double>()),
-                     hits.is_null() ? "-" : fmt::format("{:.3f}", hits.get<double>()),
+                     row.at("series"), cell(row, "mean_ttft_ms", 1),
+                     cell(row, "output_throughput", 0), cell(row, "hit_ratio", 3),
+                     cell(row, "cached_tokens", 0), cell(row, "peak_kv_mib", 1),
                      row.at("failed").dump()});
     }
   }
@@ -114,7 +120,7 @@ Status write_file(cli::OutputFile& file, const std::string& text) {
 
 Status report(const Json& result, cli::OutputFile& page, std::optional<cli::OutputFile>& json) {
   const Json& figures = result.at("figures");
-  if (Status status = cli::print(summary_table(figures)); !status.ok()) return status;
+  if (Status status = cli::print(figures_table(figures)); !status.ok()) return status;
   const std::string summary = result.at("summary");
   if (!summary.empty()) {
     if (Status status = cli::print("\n" + summary + "\n"); !status.ok()) return status;
@@ -149,11 +155,9 @@ Status run(const Options& options, cli::Interrupt& interrupt) {
   for (const SweepFigure& figure : *figures) num_runs += std::ssize(figure.points);
   num_runs *= std::ssize(options.sweep.methods);
 
-  Json result = {{"benchmark", "sweep"},
-                 {"title", ""},
-                 {"summary", ""},
-                 {"command", command_line()},
-                 {"facts", facts}};
+  Json result = {
+      {"benchmark", "sweep"},      {"title", ""},   {"summary", ""}, {"ranking", nullptr},
+      {"command", command_line()}, {"facts", facts}};
   {
     cli::ProgressBar bar("sweeping", num_runs);
     Expected<Json> rows = run_sweep(
@@ -166,7 +170,8 @@ Status run(const Options& options, cli::Interrupt& interrupt) {
     result["figures"] = *std::move(rows);
   }
   result["title"] = "Documents in any slot: " + facts["model"].get<std::string>();
-  result["summary"] = sweep_summary(result["figures"]);
+  result["ranking"] = sweep_ranking(result["figures"]);
+  result["summary"] = sweep_summary(result["ranking"]);
   if (stopper.stopped()) result["facts"]["stopped"] = "before all runs were done";
   interrupt.at_first_signal({});
   return report(result, *page, json);
@@ -221,9 +226,7 @@ void add_sweep_benchmark(CLI::App& bench, cli::Action& action) {
       ->type_name("FILE");
   command->add_option("--json", options->json, "write the same numbers as JSON")->type_name("FILE");
   cli::add_engine_options(*command, sweep.engine, cli::EngineOptionSet::kBenchmark);
-  command->callback([options, &action] {
-    action = [options](cli::Interrupt& interrupt) { return run(*options, interrupt); };
-  });
+  set_action(*command, options, run, action);
 }
 
 }  // namespace anyslot::bench

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/test_words.h"
 #include "cli/test_program.h"
 #include "support/temporary_folder.h"
 
@@ -28,45 +29,27 @@ std::string read(const std::string& path) {
 }
 
 std::vector<std::string> small_sweep(const std::string& figures, const std::string& page) {
-  return {"bench",
-          "sweep",
-          "--model",
-          ANYSLOT_MODEL_DIR,
-          "--threads",
-          "2",
-          "--kv-cache",
-          "64MiB",
-          "--figures",
-          figures,
-          "--num-documents",
-          "8",
-          "--documents-per-prompt",
-          "3",
-          "--document-len",
-          "40",
-          "--output-len",
-          "4",
-          "--num-prompts",
-          "6",
-          "--run-seconds",
-          "0.3",
-          "--report",
-          page};
+  std::vector<std::string> arguments =
+      small_bench("sweep",
+                  "--num-documents 8 --documents-per-prompt 3 --document-len 40 --output-len 4 "
+                  "--num-prompts 6 --run-seconds 0.3 --figures " +
+                      figures);
+  arguments.insert(arguments.end(), {"--report", page});
+  return arguments;
 }
 
 TEST(BenchSweep, WritesAPageAndItsNumbers) {
   const testing_support::TemporaryFolder folder;
-  std::vector<std::string> arguments = small_sweep("rate-skewed,decode", folder.file("a.html"));
-  for (const std::string& word : {std::string("--json"), folder.file("a.json")}) {
-    arguments.push_back(word);
-  }
+  std::vector<std::string> arguments =
+      small_sweep("rate-skewed,concurrency,decode", folder.file("a.html"));
+  arguments.insert(arguments.end(), {"--json", folder.file("a.json")});
   const cli::ProgramResult result = cli::run_program(arguments);
   ASSERT_EQ(result.exit_code, 0) << result.error;
   EXPECT_THAT(result.out, HasSubstr("answers first"));
 
   const json report = json::parse(read(folder.file("a.json")));
   EXPECT_THAT(report.at("command"), HasSubstr("bench sweep --model"));
-  ASSERT_EQ(report.at("figures").size(), 2U);
+  ASSERT_EQ(report.at("figures").size(), 3U);
   std::map<std::string, std::set<std::string>> methods;  // of each figure
   std::map<std::string, double> cached;                  // of each method, at all rates
   for (const json& figure : report.at("figures")) {

@@ -16,6 +16,8 @@ const SweepField kHits{"hit_ratio", "share of prompt tokens from the cache"};
 const SweepField kTpot{"mean_tpot_ms", "mean time per output token, ms"};
 const SweepField kPeakKv{"peak_kv_mib", "KV that running requests hold at the fullest, MiB"};
 
+constexpr int64_t kTemplateTokens = 64;  // that a template adds to a prompt, at most
+
 /// Makes the points of figures from the options.
 class Points {
  public:
@@ -65,12 +67,22 @@ class Points {
     return rates;
   }
 
-  int64_t pool_bytes() const {
-    const int64_t blocks = (options_.document_len + 15) / 16;
-    return options_.num_documents * blocks * 16 * facts_.kv_bytes_per_token;
+  /// KV of one copy of every document.
+  int64_t pool_bytes() const { return documents_bytes(options_.num_documents); }
+
+  /// KV of a prompt and its answer under every method: block holds each document twice.
+  int64_t least_pool_bytes() const {
+    return documents_bytes(2 * options_.documents_per_prompt) +
+           (options_.question_len + options_.output_len + kTemplateTokens) *
+               facts_.kv_bytes_per_token;
   }
 
  private:
+  int64_t documents_bytes(int64_t count) const {
+    const int64_t blocks = (options_.document_len + 15) / 16;
+    return count * blocks * 16 * facts_.kv_bytes_per_token;
+  }
+
   const SweepOptions& options_;
   SweepFacts facts_;
 };
@@ -86,7 +98,7 @@ SweepFigure rate_figure(const Points& points, DocumentChoice choice) {
           points.options().num_documents, points.options().documents_per_prompt,
           skewed ? fmt::format("by Zipf's law (exponent {})", points.options().zipf) : "evenly"),
       .x = {"request_rate", "requests per second", true},
-      .charts = {kTtft, kThroughput, kHits},
+      .charts = {kTtft, kThroughput, kHits, kPeakKv},
       .points = {}};
   for (const double rate : points.rates()) figure.points.push_back(points.open(rate, choice));
   return figure;
@@ -110,8 +122,10 @@ SweepFigure kv_budget_figure(const Points& points) {
       .id = "kv-budget",
       .title = "Hits against the memory for KV",
       .text =
-          "The memory as a share of what one copy of every document takes; skewed popularity, "
-          "4 requests in flight. Methods that keep a copy per place or per prefix need more.",
+          "The memory as a share of what one copy of every document takes, where it holds a prompt "
+          "under every method; skewed popularity, 4 requests in flight. Methods that keep a copy "
+          "per "
+          "place or per prefix need more.",
       .x = {"kv_share", "KV memory over that of all documents", true},
       .charts = {kHits, kTtft},
       .points = {}};
@@ -119,6 +133,7 @@ SweepFigure kv_budget_figure(const Points& points) {
     SweepPoint point = points.closed(share, DocumentChoice::kZipf, 4);
     point.serve.num_prompts *= 2;
     point.kv_cache_bytes = static_cast<int64_t>(share * static_cast<double>(points.pool_bytes()));
+    if (point.kv_cache_bytes < points.least_pool_bytes()) continue;
     figure.points.push_back(point);
   }
   return figure;
@@ -156,40 +171,52 @@ SweepPoint seen_before(const Points& points, double x, int documents, int length
   return point;
 }
 
-SweepFigure document_length_figure(const Points& points) {
-  SweepFigure figure{
-      .id = "document-length",
-      .title = "Length of the documents",
-      .text = fmt::format("One request at a time over the same {} documents, each time in a new "
-                          "order. The gap grows with the context.",
-                          points.options().documents_per_prompt),
-      .x = {"document_len", "tokens of a document", true},
-      .charts = {kTtft, kHits},
-      .points = {}};
-  for (const int part : {4, 2, 1}) {
-    const int length = std::max(1, points.options().document_len / part);
-    figure.points.push_back(
-        seen_before(points, length, points.options().documents_per_prompt, length));
+/// A prompt over documents that were all seen before, and where it stands on the x axis.
+struct Context {
+  double x = 0;
+  int documents = 0;
+  int length = 0;  // tokens of each
+};
+
+/// `figure` with its charts and points.
+SweepFigure over_contexts(SweepFigure figure, const Points& points,
+                          const std::vector<Context>& contexts) {
+  figure.charts = {kTtft, kHits};
+  for (const auto& [x, documents, length] : contexts) {
+    figure.points.push_back(seen_before(points, x, documents, length));
   }
-  const int twice = 2 * points.options().document_len;
-  figure.points.push_back(seen_before(points, twice, points.options().documents_per_prompt, twice));
   return figure;
 }
 
-SweepFigure document_count_figure(const Points& points) {
-  SweepFigure figure{
-      .id = "document-count",
-      .title = "Number of documents",
-      .text = fmt::format("One request at a time over documents of {} tokens, all of them seen "
-                          "before, each time in a new order.",
-                          points.options().document_len),
-      .x = {"documents_per_prompt", "documents in a prompt", true},
-      .charts = {kTtft, kHits},
-      .points = {}};
-  for (const int count : {1, 2, 5, 10}) {
-    figure.points.push_back(seen_before(points, count, count, points.options().document_len));
+SweepFigure document_length_figure(const Points& points) {
+  const int documents = points.options().documents_per_prompt;
+  std::vector<Context> contexts;
+  for (const double times : {0.25, 0.5, 1.0, 2.0}) {
+    const int length = std::max(1, static_cast<int>(times * points.options().document_len));
+    contexts.push_back({static_cast<double>(length), documents, length});
   }
-  return figure;
+  const std::string text = fmt::format(
+      "One request at a time over the same {} documents, each time in a new order. The gap grows "
+      "with the context.",
+      documents);
+  return over_contexts({.id = "document-length",
+                        .title = "Length of the documents",
+                        .text = text,
+                        .x = {"document_len", "tokens of a document", true}},
+                       points, contexts);
+}
+
+SweepFigure document_count_figure(const Points& points) {
+  const int length = points.options().document_len;
+  const std::string text = fmt::format(
+      "One request at a time over documents of {} tokens, all of them seen before, each time in a "
+      "new order.",
+      length);
+  return over_contexts({.id = "document-count",
+                        .title = "Number of documents",
+                        .text = text,
+                        .x = {"documents_per_prompt", "documents in a prompt", true}},
+                       points, {{1, 1, length}, {2, 2, length}, {5, 5, length}, {10, 10, length}});
 }
 
 SweepFigure decode_figure(const Points& points) {
@@ -232,13 +259,12 @@ constexpr NamedFigure kFigures[] = {
 
 /// Tokens that a prompt and its answer may take, with room for what a template adds.
 int64_t longest_request(const SweepPoint& point) {
-  constexpr int64_t kTemplateTokens = 64;
   const WorkloadOptions& workload = point.serve.workload;
   return int64_t{workload.documents_per_prompt} * workload.document_len + workload.question_len +
          workload.output_len + kTemplateTokens;
 }
 
-/// Leaves out what the model does not take, and names it.
+/// Leaves out what the model does not take, and says so.
 void drop_too_long(int64_t max_model_len, SweepFigure& figure) {
   const size_t removed = std::erase_if(figure.points, [&](const SweepPoint& point) {
     return longest_request(point) > max_model_len;
@@ -282,8 +308,9 @@ Expected<std::vector<SweepFigure>> plan_sweep(const SweepOptions& options,
     drop_too_long(facts.max_model_len, figure);
     if (figure.points.empty()) {
       return invalid_argument(
-          fmt::format("the prompts of {} are longer than the model's {} tokens; use smaller "
-                      "--document-len or --documents-per-prompt",
+          fmt::format("the prompts of {} do not fit, into the model's {} tokens or, of kv-budget, "
+                      "into twice the memory of all documents; use smaller --document-len or "
+                      "--documents-per-prompt, or more --num-documents",
                       named.name, facts.max_model_len));
     }
     figures.push_back(std::move(figure));

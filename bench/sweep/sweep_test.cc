@@ -59,11 +59,25 @@ TEST(Sweep, RatesFollowWhatFullServes) {
 
 TEST(Sweep, MemoryBudgetsCountWholeBlocks) {
   const auto figures =
-      plan_sweep({.figures = {"kv-budget"}, .num_documents = 10, .document_len = 100}, kFacts);
+      plan_sweep({.figures = {"kv-budget"}, .num_documents = 100, .document_len = 100}, kFacts);
   ASSERT_TRUE(figures);
   for (const SweepPoint& point : figures->front().points) {
-    EXPECT_EQ(point.kv_cache_bytes, static_cast<int64_t>(point.x * 10 * 112 * 1000));
+    EXPECT_EQ(point.kv_cache_bytes, static_cast<int64_t>(point.x * 100 * 112 * 1000));
   }
+}
+
+TEST(Sweep, MemoryBudgetsHoldAPromptUnderEveryMethod) {
+  // Six blocks of documents, held twice, and 7 of the question, the answer and the template.
+  const auto figures = plan_sweep({.figures = {"kv-budget"},
+                                   .num_documents = 20,
+                                   .documents_per_prompt = 3,
+                                   .document_len = 20,
+                                   .output_len = 16},
+                                  kFacts);
+  ASSERT_TRUE(figures);
+  std::vector<double> shares;
+  for (const SweepPoint& point : figures->front().points) shares.push_back(point.x);
+  EXPECT_THAT(shares, ElementsAre(0.5, 1, 2));  // of 40 blocks
 }
 
 TEST(Sweep, RefusesWhatItDoesNotKnowAndWhatDoesNotFit) {
@@ -122,17 +136,44 @@ TEST(Sweep, KeepsWhatWasMeasuredWhenStopped) {
   EXPECT_EQ(result->front().at("rows").size(), 2U);
 }
 
-TEST(Sweep, SummaryNamesTheFirst) {
-  const auto figures = plan_sweep({.figures = {"rate-skewed"}}, kFacts);
+TEST(Sweep, RanksTheMethodsAndSaysWhy) {
+  const auto figures = plan_sweep({.figures = {"rate-skewed", "concurrency"}}, kFacts);
   ASSERT_TRUE(figures);
   const auto result = run_sweep(
       *figures, {Method::kFull, Method::kLazy}, fake_run, [] { return false; }, [](int64_t) {});
   ASSERT_TRUE(result);
-  const std::string summary = sweep_summary(*result);
-  EXPECT_THAT(summary, HasSubstr("At 40 requests per second"));
-  EXPECT_THAT(summary, HasSubstr("lazy answers first: 10.0 ms"));
-  EXPECT_THAT(summary, HasSubstr("full 40.0 ms (4.00 times) and 25"));
-  EXPECT_EQ(sweep_summary(Json::array()), "");
+  const Json ranking = sweep_ranking(*result);
+  EXPECT_EQ(ranking.at("request_rate"), 40);
+  EXPECT_EQ(ranking.at("max_concurrency"), 16);
+  ASSERT_EQ(ranking.at("rows").size(), 2U);
+  EXPECT_EQ(ranking["rows"][0]["series"], "lazy");
+  EXPECT_EQ(ranking["rows"][1]["series"], "full");
+  EXPECT_EQ(ranking["rows"][1]["ttft_over_least"], 4);
+  EXPECT_EQ(ranking["rows"][1]["throughput_over_most"], 0.25);
+  for (const Json& row : ranking["rows"]) {
+    for (const Json& column : ranking["columns"]) {
+      EXPECT_TRUE(row.contains(column.at("field"))) << column;
+    }
+  }
+  const std::string summary = sweep_summary(ranking);
+  EXPECT_THAT(summary, HasSubstr("At 40 requests per second lazy answers first: 10.0 ms"));
+  EXPECT_THAT(summary, HasSubstr("4.00 times sooner than full"));
+  EXPECT_THAT(summary, HasSubstr("With 16 in flight lazy generates most: 100 tokens per second, "
+                                 "4.00 times as many as full"));
+}
+
+TEST(Sweep, RanksNothingWhereThereIsNothingToCompare) {
+  EXPECT_TRUE(sweep_ranking(Json::array()).is_null());
+  EXPECT_EQ(sweep_summary(nullptr), "");
+}
+
+TEST(Sweep, SummaryDoesNotHideThatAnotherGeneratesMost) {
+  const Json ranking = Json::parse(R"({"request_rate": 2, "max_concurrency": 4, "rows": [
+      {"series": "lazy", "mean_ttft_ms": 5.0, "output_throughput": 90.0},
+      {"series": "block", "mean_ttft_ms": 6.0, "output_throughput": 99.0}]})");
+  EXPECT_THAT(sweep_summary(ranking), HasSubstr("lazy answers first: 5.0 ms"));
+  EXPECT_THAT(sweep_summary(ranking), HasSubstr("block generates most: 99 tokens per second, 1.10 "
+                                                "times as many as lazy"));
 }
 
 }  // namespace
