@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
-import { groundLightness, overflow, schemes } from "../browser/browser.mjs";
-import { desktop, findings, letterContrasts, phone, race, servedPages } from "./served_page.mjs";
+import { axeFindings, groundLightness, overflow, schemes } from "../browser/browser.mjs";
+import { desktop, letterContrasts, phone, race, servedPages } from "./served_page.mjs";
 
 const { ANYSLOT_SCREENSHOTS: pictures } = process.env;
 const leastContrast = 4.5; // WCAG 2.2, 1.4.3
@@ -67,8 +67,7 @@ for (const [name, prepare] of Object.entries(states)) {
           const fullPage = !["replay", "failed", "key"].includes(name);
           await page.screenshot({ path: join(pictures, `${name}-${sizeName}-${scheme}.png`), fullPage });
         }
-        await page.evaluate(() => scrollTo(0, 0)); // where the message of an error covers nothing
-        assert.deepEqual(await findings(page), []);
+        assert.deepEqual(await axeFindings(page), []);
         for (const { what, ratio } of await letterContrasts(page)) {
           assert.ok(ratio >= leastContrast, `${what}: ${ratio.toFixed(2)}`);
         }

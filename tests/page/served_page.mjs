@@ -1,16 +1,19 @@
 // The page of a served model, in a browser, and what a user does and sees there.
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
-import { axeFindings, openBrowser, openPage, sizes } from "../browser/browser.mjs";
+import { openBrowser, openPage, sizes } from "../browser/browser.mjs";
 import { serve } from "../clients/served_model.mjs";
 
 export { openBrowser, serve };
 export const phone = { ...sizes.phone, viewport: { width: 360, height: 740 } };
 export const desktop = sizes.desktop;
 
+const patience = 120_000; // ms, of a machine that does much else meanwhile
+
 /** The page, loaded and connected; `options` as for openPage(). What stands in `problems` and is not taken out is a fault. */
 export async function openRacePage(browser, url, options = {}) {
   const opened = await openPage(browser, `${url}/`, options);
+  opened.page.setDefaultTimeout(patience);
   if (!options.unconnected) await opened.page.getByText("default method").waitFor();
   return { ...opened, url };
 }
@@ -102,14 +105,9 @@ export function answerEvents(text, numDocuments) {
 }
 
 /**
- * What axe-core objects to, without what it says of single letters: that it cannot tell whether they are text. Their contrast
- * is that of letterContrasts().
+ * Contrast, as WCAG defines it, of the letters that stand for documents, each with its own ground. axe-core takes single
+ * letters for no text.
  */
-export async function findings(page) {
-  return (await axeFindings(page)).filter((finding) => !finding.includes("too short to determine"));
-}
-
-/** Contrast, as WCAG defines it, of the letters that stand for documents, where they are drawn on their colour or beside it. */
 export function letterContrasts(page) {
   return page.evaluate(() => {
     const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
