@@ -119,8 +119,6 @@ export function letterContrasts(page) {
     };
     const isClear = (colour) => colour === "transparent" || colour === "rgba(0, 0, 0, 0)";
     const ground = (letter) => {
-      const fill = letter.parentElement.querySelector(":scope > .fill");
-      if (fill && fill.offsetWidth > 0) return getComputedStyle(fill).backgroundColor;
       for (let e = letter; e; e = e.parentElement) {
         const colour = getComputedStyle(e).backgroundColor;
         if (!isClear(colour)) return colour;

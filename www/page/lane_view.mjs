@@ -29,6 +29,13 @@ function segmentsOf(run) {
   return [...documents, segment({ ...text, className: "text", mark: "Q", label: "Question and template" })];
 }
 
+/** What is told of a run's times at a moment: that of the first token, and what that means. */
+function timesOf({ firstTokenMs, totalMs }, { begun, ended, waitedMs }) {
+  const end = `${duration(totalMs)} to the end`;
+  if (ended) return firstTokenMs === null ? ["no token", end] : [duration(firstTokenMs), `to the first token, ${end}`];
+  return begun ? [duration(firstTokenMs), "to the first token"] : [`${duration(waitedMs)} …`, ""];
+}
+
 export class LaneView {
   #root = fromTemplate("lane-template");
   #number;
@@ -43,7 +50,7 @@ export class LaneView {
     select.addEventListener("change", methodChanged);
     this.#root.setAttribute("aria-label", `Lane ${number + 1}`);
     this.#root.classList.add(`lane-${number + 1}`);
-    this.clear("");
+    this.clear("has not run yet");
   }
 
   get root() {
@@ -76,7 +83,7 @@ export class LaneView {
 
   /** Without a run, only with what is going on. */
   clear(state) {
-    this.state = state || "has not run yet";
+    this.state = state;
     this.#part(".prompt").replaceChildren();
     for (const selector of [".reuse", ".first", ".total", ".answer"]) this.#text(selector, "");
     for (const selector of [".waited", ".answered"]) setWidth(this.#part(selector), 0);
@@ -107,9 +114,9 @@ export class LaneView {
     const now = stateAt(run, ms);
     setWidth(this.#part(".waited"), now.waitedMs / end);
     setWidth(this.#part(".answered"), now.answeredMs / end);
-    this.#text(".first", now.begun ? duration(run.firstTokenMs) : `${duration(now.waitedMs)} …`);
-    this.#text(".total", now.ended ? `to the first token, ${duration(run.totalMs)} to the end` : now.begun ? "to the first token" : "");
+    const [first, total] = timesOf(run, now);
+    this.#text(".first", first);
+    this.#text(".total", total);
     this.#text(".answer", visibleText(now.text));
-    this.#root.classList.toggle("ended", now.ended);
   }
 }

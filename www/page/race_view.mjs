@@ -6,7 +6,7 @@ import { methods } from "./methods.mjs";
 import { axisTicks, replayScale, scaleText } from "./replay.mjs";
 import { verdictOf } from "./verdict.mjs";
 
-const lastTick = 0.92; // of the axis: there its label still has room
+const lastTick = 0.85; // of the axis: there its label still has room
 
 export class RaceView {
   #lanes;
@@ -74,7 +74,7 @@ export class RaceView {
   /** The race has ended without a result. */
   fail(reason) {
     for (const lane of this.#lanes) {
-      lane.clear("");
+      lane.clear("did not finish");
       lane.disabled = false;
     }
     byId("scale").textContent = reason;
