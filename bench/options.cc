@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "backend/cpu/machine_rates.h"
+#include "base/compute_type.h"
 #include "base/cpu_count.h"
 #include "cli/options.h"
 
@@ -57,9 +58,7 @@ CLI::Option* add_numbers_option(CLI::App& command, const std::string& name,
       ->type_name("N,...");
 }
 
-DType ShapeOptions::dtype() const {
-  return type == ComputeType::kFloat32 ? DType::kFloat32 : DType::kBFloat16;
-}
+DType ShapeOptions::dtype() const { return dtype_of(type); }
 
 int ShapeOptions::threads_or_default() const {
   return num_threads == 0 ? default_num_threads() : num_threads;

@@ -66,7 +66,7 @@ TEST_F(BadCall, OfTheCommand) {
 TEST_F(BadCall, OfAnOption) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--method", "magic"}, "lazy, block, mepic, prefix or full"},
-      {{"--dtype", "int8"}, "bfloat16 or float32"},
+      {{"--dtype", "int8"}, "bfloat16, float16 or float32"},
       {{"--kv-cache", "4GB"}, "512MiB"},
       {{"--kv-cache", "0"}, "0 bytes"},
       {{"--threads", "0"}, "--threads"},

@@ -179,7 +179,8 @@ void add_method_option(CLI::App& command, EngineConfig& config) {
 
 void add_serving_options(CLI::App& command, EngineConfig& config) {
   add_parsed_option(command, "--dtype", "D",
-                    "type of weights, activations and KV: bfloat16 or float32 (default: bfloat16)",
+                    "type of weights, activations and KV: bfloat16, float16 (on a GPU) or float32 "
+                    "(default: bfloat16)",
                     parse_compute_type, [&config](ComputeType type) { config.dtype = type; })
       ->group(kEngineGroup);
   add_parsed_option(command, "--weights", "W",

@@ -53,12 +53,15 @@ test_beside() {
 step "tests"
 test_beside ops "$build/tests/ops_test" --gtest_filter='*cuda*'
 test_beside goldens "$build/tests/goldens_test" --gtest_filter='*cuda*'
-for dtype in bfloat16 float32; do
+test_beside large_pool "$build/tests/ops_test" --gtest_filter='LargePool*'
+test_beside faults "$build/tests/cuda_faults_test"
+test_beside lost_device "$build/tests/cuda_lost_device_test"
+for dtype in bfloat16 float16 float32; do
   for method in lazy block mepic prefix full misplaced; do
     test_beside "ragqa_${dtype}_$method" "$build/tests/ragqa_test" $dtype dtype $method
   done
 done
-for test in server_test server_crowd_test engine_test stream_test documents_test methods_test cache_pressure_test \
+for test in server_test engine_test stream_test documents_test methods_test cache_pressure_test \
   scenario_test sampling_test pool_contents_test; do
   test_beside $test "$build/tests/$test"
 done
@@ -77,12 +80,16 @@ fi
 
 step "benchmarks"
 check attention_timing "$build/cuda_attention_timing"
+check attention_float16 "$build/cuda_attention_timing" float16 16384
 check model_decode "$build/anyslot" bench model --device cuda --random-weights bench/shapes/llama-3.1-8b.json \
   --kv-cache 8GiB --prompt-tokens 64 --depth 4096,16000 --document-tokens 200 --generate 64 \
   --json "$output/model.json"
 check model_methods "$build/anyslot" bench model --device cuda --random-weights bench/shapes/llama-3.1-8b.json \
   --kv-cache 16GiB --prompt-tokens 64 --depth 16000 --document-tokens 200 --generate 0 --repetitions 3 \
   --method lazy,block,mepic,prefix --json "$output/methods.json"
+check model_prompts "$build/anyslot" bench model --device cuda --random-weights bench/shapes/llama-3.1-8b.json \
+  --kv-cache 16GiB --prompt-tokens 64,512,2048 --depth 0,2000 --document-tokens 200 --generate 64 --repetitions 3 \
+  --json "$output/prompts.json"
 
 step "results in $output"
 if grep FAILED "$output/summary.txt"; then exit 1; fi

@@ -46,8 +46,10 @@ void add_documents_routes(Router& router, ServingContext& context) {
               /*takes_body=*/true});
   router.add({"GET", "/v1/documents", false, salt, [&context](Call call) {
                 reply_from_worker(context, std::move(call), [&context](const Call& of) {
+                  const auto documents = context.engine.documents(salt_of(of));
+                  if (!documents.ok()) return error_reply(error_of(documents.status()));
                   json list = json::array();
-                  for (const auto& document : context.engine.documents(salt_of(of))) {
+                  for (const auto& document : *documents) {
                     list.push_back(cached_document_json(document));
                   }
                   return json_reply({{"object", "list"}, {"data", std::move(list)}});

@@ -101,10 +101,13 @@ std::vector<prometheus::MetricFamily> engine_gauges(const Stats& stats) {
   const int64_t in_use = stats.total_blocks - stats.free_blocks - stats.cached_blocks;
   std::vector<prometheus::MetricFamily> families;
   families.push_back(
-      gauge("anyslot_running_requests", "Choices in the batch").add(stats.running_requests).take());
-  families.push_back(gauge("anyslot_waiting_requests", "Choices that wait for the batch")
-                         .add(stats.waiting_requests)
-                         .take());
+      gauge("anyslot_running_requests", "Choices and registered documents in the batch")
+          .add(stats.running_requests)
+          .take());
+  families.push_back(
+      gauge("anyslot_waiting_requests", "Choices and registered documents that wait for the batch")
+          .add(stats.waiting_requests)
+          .take());
   families.push_back(gauge("anyslot_pool_blocks", "Blocks of the KV pool by state")
                          .add(stats.free_blocks, {{"state", "free"}})
                          .add(stats.cached_blocks, {{"state", "cached"}})

@@ -15,7 +15,6 @@ using nlohmann::json;
 namespace {
 
 constexpr int kDefaultCompletionTokens = 16;
-constexpr int kMaxTopLogprobs = 20;
 constexpr int64_t kMaxLogprobs = 1 << 18;  // of one answer
 
 /// Fields of OpenAI's and other servers' requests that change nothing here.

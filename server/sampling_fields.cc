@@ -12,11 +12,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr size_t kMaxStopStrings = 64;
-constexpr size_t kMaxStopTokens = 1024;
-constexpr size_t kMaxBiases = 1024;
-constexpr int kMaxChoices = 128;
-
 constexpr float kLargest = std::numeric_limits<float>::max();
 
 uint64_t random_seed() {
@@ -87,7 +82,7 @@ void read_stop_tokens(RequestFields& fields, SamplingParams& sampling) {
 void read_bias(RequestFields& fields, SamplingParams& sampling) {
   const json* bias = fields.object("logit_bias");
   if (bias == nullptr) return;
-  fields.check_size("logit_bias", *bias, kMaxBiases);
+  fields.check_size("logit_bias", *bias, kMaxLogitBiases);
   if (!fields.ok()) return;
   for (const auto& entry : bias->items()) {
     const std::string& key = entry.key();

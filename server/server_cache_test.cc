@@ -98,19 +98,19 @@ TEST(ServerCache, AClientThatLeavesEndsItsRegistration) {
   {
     TestClient client = server.connect();
     client.send_request("POST", "/v1/documents", many_documents(500).dump(), {});
-    while (server.engine().documents("").empty()) std::this_thread::yield();
+    while (server.engine().documents("")->empty()) std::this_thread::yield();
   }
   server.expect_idle();
-  EXPECT_LT(server.engine().documents("").size(), 400U);
+  EXPECT_LT(server.engine().documents("")->size(), 400U);
 }
 
 TEST(ServerCache, ManyRegisteredDocumentsHoldNobodyUp) {
   TestServer server(bundled_config());
   TestClient registering = server.connect();
   registering.send_request("POST", "/v1/documents", many_documents(500).dump(), {});
-  while (server.engine().documents("").empty()) std::this_thread::yield();
+  while (server.engine().documents("")->empty()) std::this_thread::yield();
   EXPECT_EQ(server.connect().post("/v1/completions", question(server, {"Short. "})).status, 200);
-  EXPECT_LT(server.engine().documents("").size(), 400U);
+  EXPECT_LT(server.engine().documents("")->size(), 400U);
   registering.close();
   server.expect_idle();
 }

@@ -1,8 +1,10 @@
 // What takes memory in steps of a kind that has been seen before.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -135,6 +137,55 @@ TEST(EngineAllocations, OfADecodeStepAreItsEvents) {
   const int64_t count = count_answer(engine, kShort + kTokens) - least;
   RecordProperty("per_token", std::to_string(static_cast<double>(count) / kTokens));
   EXPECT_LE(count, 2 * kTokens);
+}
+
+int64_t bytes_in_use() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<int64_t>(info.uordblks + info.hblkhd);
+}
+
+/// Bytes that a request takes while it waits for the engine's thread.
+int64_t count_waiting(Engine& engine, const Request& request) {
+  int64_t bytes = 0;
+  std::optional<Stream> stream;
+  const auto submit = [&] {
+    const int64_t before = bytes_in_use();
+    stream.emplace(testing_support::submit(engine, request));
+    bytes = bytes_in_use() - before;
+  };
+  testing_support::run_between_steps(engine, [&](internal::StepLoop&) { submit(); });
+  stream->cancel();
+  testing_support::wait_for(*stream);
+  return bytes;
+}
+
+// Queues are bounded in requests, so a request must not grow with its number of choices.
+TEST(EngineAllocations, ChoicesThatWaitShareWhatTheRequestBrought) {
+  EngineConfig config;
+  config.model_path = ANYSLOT_MODEL_DIR;
+  config.method = Method::kLazy;
+  config.kv_cache_bytes = int64_t{256} << 20;
+  Engine engine = testing_support::open_engine(config);
+  Request request;
+  for (int64_t i = 0; i < 20; ++i) {
+    request.segments.push_back(testing_support::document_segment(some_tokens(50 + i)));
+    request.segments.back().id = std::string(kMaxIdBytes, 'x');
+  }
+  request.segments.push_back(testing_support::text_segment(some_tokens(400)));
+  SamplingParams& sampling = request.sampling;
+  sampling.max_tokens = 500;
+  for (int32_t id = 0; id < 1000; ++id) {
+    sampling.logit_bias[id] = 1;
+    sampling.stop_token_ids.push_back(id);
+  }
+  for (int i = 0; i < 64; ++i) sampling.stop.push_back(std::to_string(i) + std::string(1000, 'x'));
+  count_waiting(engine, request);
+  const int64_t alone = count_waiting(engine, request);
+  EXPECT_GT(alone, 64 * 1000);
+  sampling.n = 128;
+  const int64_t per_choice = (count_waiting(engine, request) - alone) / 127;
+  RecordProperty("bytes_per_choice", std::to_string(per_choice));
+  EXPECT_LT(per_choice, 2048);
 }
 
 }  // namespace

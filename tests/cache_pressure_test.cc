@@ -53,7 +53,7 @@ TEST_P(CachePressureAlone, SixteenRequestsOnOneColdDocumentEncodeItOnce) {
   Request request = ask({}, 0);
   request.segments.insert(request.segments.begin(), document_segment(random_tokens(500, 1)));
   std::vector<Stream> streams;
-  EngineTestAccess::core(engine).call([&](internal::StepLoop&) {
+  run_between_steps(engine, [&](internal::StepLoop&) {
     for (uint64_t i = 0; i < 16; ++i) {
       request.segments.back() = text_segment(random_tokens(5, i));
       streams.push_back(submit(engine, request));
@@ -112,7 +112,7 @@ TEST_P(CachePressure, CancelsAtRandomMomentsLeaveNothingBehindAndDisturbNobody) 
       EXPECT_EQ(wait_for(kept[i]).token_ids, expected[kept_names[i]]);
   }
   expect_idle(engine);
-  for (const CachedDocument& document : engine.documents(""))
+  for (const CachedDocument& document : list_documents(engine))
     ASSERT_TRUE(engine.unpin_document(document.key, "").ok());
   EXPECT_EQ(engine.stats().pinned_blocks, 0);
   expect_idle(engine);

@@ -1,67 +1,20 @@
-// Documents that users handle by name: registered ahead, listed, pinned, removed.
-
+// Documents that users handle by name: registered ahead, listed, removed.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
+#include <new>
 #include <optional>
-#include <string>
-#include <vector>
+#include <stdexcept>
+#include <thread>
 
-#include "support/engine_support.h"
-#include "support/random_model.h"
+#include "support/documents_fixture.h"
 
 namespace anyslot {
 namespace {
 
 using namespace testing_support;
 using testing::HasSubstr;
-
-constexpr int64_t kBlockBytes = 2 * 2 * 2 * 16 * 16 * 4;
-
-Segment document(uint64_t seed, int64_t tokens = 40) {
-  Segment segment = document_segment(random_tokens(tokens, seed));
-  segment.id = "d" + std::to_string(seed);
-  return segment;
-}
-
-Request ask(const std::vector<Segment>& documents, Method method = Method::kLazy) {
-  Request request;
-  request.segments = documents;
-  request.segments.push_back(text_segment({5, 6, 7}));
-  request.method = method;
-  request.sampling.max_tokens = 4;
-  return request;
-}
-
-class DocumentsTest : public testing::Test {
- protected:
-  static Engine open(int64_t blocks = 200, int max_running_requests = 64) {
-    static const TemporaryModel model({});
-    EngineConfig config = float32_config(model.path());
-    config.kv_cache_bytes = blocks * kBlockBytes;
-    config.max_running_requests = max_running_requests;
-    return open_engine(config);
-  }
-
-  static CachedDocument register_document(Engine& engine, const Segment& segment,
-                                          const DocumentOptions& options = {}) {
-    auto registered = engine.register_document(segment, options);
-    EXPECT_TRUE(registered.ok()) << registered.status().message();
-    return registered.ok() ? *registered : CachedDocument();
-  }
-
-  static Status registering(Engine& engine, const Segment& segment,
-                            const DocumentOptions& options = {}) {
-    return engine.register_document(segment, options).status();
-  }
-
-  /// Runs `queue` while the engine's thread waits for it.
-  template <typename Queue>
-  static void hold(Engine& engine, const Queue& queue) {
-    EngineTestAccess::core(engine).call([&](internal::StepLoop&) { queue(); });
-  }
-};
 
 TEST_F(DocumentsTest, ARegisteredDocumentIsFoundByTheMethodsThatShareIt) {
   Engine engine = open();
@@ -81,12 +34,12 @@ TEST_F(DocumentsTest, ARegisteredDocumentIsFoundByTheMethodsThatShareIt) {
   EXPECT_EQ(run(engine, ask({document(1)})).usage.cached_tokens, 40);
   EXPECT_EQ(run(engine, ask({document(1)}, Method::kBlock)).usage.cached_tokens, 40);
   EXPECT_EQ(run(engine, ask({document(1)}, Method::kMepic)).usage.cached_tokens, 0);
-  EXPECT_EQ(engine.documents("").size(), 2U) << "one for mepic";
-  EXPECT_EQ(engine.documents("").back().hits, 2);
+  EXPECT_EQ(list_documents(engine).size(), 2U) << "one for mepic";
+  EXPECT_EQ(list_documents(engine).back().hits, 2);
   expect_idle(engine);
 }
 
-TEST_F(DocumentsTest, ADocumentThatIsRegisteredTwiceAtOnceIsEncodedOnceAndRequestsJoin) {
+TEST_F(DocumentsTest, WhatIsRegisteredAndAskedForAtOnceIsEncodedOnce) {
   Engine engine = open();
   std::vector<std::promise<Expected<CachedDocument>>> registered(3);
   std::optional<Stream> stream;
@@ -106,7 +59,7 @@ TEST_F(DocumentsTest, ADocumentThatIsRegisteredTwiceAtOnceIsEncodedOnceAndReques
     EXPECT_EQ(cached->key, key);
   }
   const Usage usage = wait_for(*stream).usage;
-  EXPECT_EQ(usage.documents.at(0).source, DocumentSource::kJoined);
+  EXPECT_EQ(usage.documents.at(0).source, DocumentSource::kComputed) << "answers come first";
   EXPECT_EQ(usage.cached_tokens, 0);
   EXPECT_EQ(engine.stats().document_entries, 1);
   // One step encodes the document and computes the prompt, and three decode.
@@ -149,185 +102,80 @@ TEST_F(DocumentsTest, ARegistrationThatIsGivenUpStopsUnlessOthersWait) {
     EXPECT_EQ(registered[i].get_future().get().status().code(), StatusCode::kCancelled);
   }
   EXPECT_TRUE(registered[2].get_future().get().ok());
-  const std::vector<CachedDocument> listed = engine.documents("");
+  const std::vector<CachedDocument> listed = list_documents(engine);
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0].id, "d2");
   for (const auto& call : give_up) call();  // nothing is left to give up
-  EXPECT_EQ(engine.documents("").size(), 1U);
+  EXPECT_EQ(list_documents(engine).size(), 1U);
   expect_idle(engine);
 }
 
-TEST_F(DocumentsTest, ATenantTakesAShareOfPinsWhateverItsSalts) {
-  Engine engine = open(40);
-  const auto pinning = [&](const Segment& segment, const DocumentOptions& options) {
-    Segment pinned = segment;
-    pinned.pin = true;
-    return registering(engine, pinned, options);
-  };
-  ASSERT_TRUE(pinning(document(1, 100), {std::nullopt, "red|a", "red"}).ok());
-  const Status second = pinning(document(2, 100), {std::nullopt, "red|b", "red"});
-  EXPECT_EQ(second.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(second.message(), HasSubstr("takes 7 blocks, and 7 are pinned; at most 10 of 40"));
-  EXPECT_TRUE(pinning(document(2, 100), {std::nullopt, "blue|", "blue"}).ok());
-
-  Request request = ask({document(3, 500)});
-  request.cache_salt = request.tenant = "green";
-  Stream stream = submit(engine, request);
-  const Event event = stream.next();
-  EXPECT_EQ(event.error_code, StatusCode::kResourceExhausted);
-  EXPECT_THAT(event.error, HasSubstr("needs 33 KV blocks"));
-  EXPECT_THAT(event.error, HasSubstr("0 of 40 are pinned by you")) << "not those of others";
-  expect_idle(engine);
-}
-
-TEST_F(DocumentsTest, ADefaultOfMaxTokensIsCutToThePool) {
-  Engine engine = open(40);
-  Request request = ask({document(1, 300)});
-  request.sampling.max_tokens = 1000;
-  request.sampling.ignore_eos = true;
-  EXPECT_EQ(engine.submit(request).status().code(), StatusCode::kOutOfRange);
-  request.fit_max_tokens = true;
-  // 19 blocks of the document leave 21 for 3 tokens of text and the answer.
-  EXPECT_EQ(run(engine, request).token_ids.size(), 21U * 16 - 3);
-  request.segments.front() = document(1, 700);
-  EXPECT_EQ(engine.submit(request).status().code(), StatusCode::kOutOfRange);
-  expect_idle(engine);
-}
-
-TEST_F(DocumentsTest, IdsAreShort) {
+TEST_F(DocumentsTest, AFunctionThatThrowsIsNobodysConcern) {
   Engine engine = open();
-  Segment longest = document(1);
-  longest.id.assign(kMaxIdBytes, 'x');
-  EXPECT_EQ(register_document(engine, longest).id, longest.id);
-  longest.id += 'x';
-  const Status status = registering(engine, longest);
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("id has 257 bytes; at most 256"));
-  EXPECT_EQ(engine.submit(ask({longest})).status().code(), StatusCode::kInvalidArgument);
+  Stream stream = submit(engine, ask({document(2)}));
+  std::promise<Status> told;
+  engine.register_document(document(1), {}, [&told](const Expected<CachedDocument>& cached) {
+    told.set_value(cached.status());
+    throw std::runtime_error("a client that fails");
+  });
+  EXPECT_TRUE(told.get_future().get().ok());
+  EXPECT_EQ(wait_for(stream).finish_reason, FinishReason::kLength);
+  EXPECT_EQ(list_documents(engine).size(), 2U);
+  expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, ACallThatCannotRunDoesNotReportSuccess) {
+  Engine engine = open();
+  const std::string key = register_document(engine, document(1)).key;
+  EngineTestAccess::core(engine).close();
+  EXPECT_EQ(engine.pin_document(key, "").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.unpin_document(key, "").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.remove_document(key, "").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.documents("").status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.check_integrity().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(registering(engine, document(2)).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine.submit(ask({document(1)})).status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(DocumentsTest, ACallThatThrowsFailsAlone) {
+  Engine engine = open();
+  Request request = ask({document(1)});
+  request.sampling.max_tokens = 100;
+  request.sampling.ignore_eos = true;
+  Stream stream = submit(engine, request);
+  stream.next();
+  internal::EngineCore& core = EngineTestAccess::core(engine);
+  const Status exhausted = core.call([](internal::StepLoop&) -> Status { throw std::bad_alloc(); });
+  EXPECT_EQ(exhausted.code(), StatusCode::kResourceExhausted);
+  const Status failed =
+      core.call([](internal::StepLoop&) -> Status { throw std::runtime_error("broken"); });
+  EXPECT_EQ(failed.code(), StatusCode::kInternal);
+  EXPECT_THAT(failed.message(), HasSubstr("broken"));
+  const Answer answer = wait_for(stream);
+  EXPECT_EQ(answer.finish_reason, FinishReason::kLength) << answer.error;
+  EXPECT_EQ(answer.token_ids.size(), 99U);
+  expect_idle(engine);
 }
 
 TEST_F(DocumentsTest, AnEngineThatEndsTellsThoseWhoWait) {
   std::promise<Expected<CachedDocument>> registered;
+  std::optional<Stream> stream;
   {
     Engine engine = open();
-    for (int i = 0; i < 20; ++i) {
-      Request request = ask({document(100 + static_cast<uint64_t>(i))});
-      request.sampling.max_tokens = 2000;
-      submit(engine, request).cancel();
-    }
-    engine.register_document(document(1, 3000), {}, [&](Expected<CachedDocument> cached) {
-      registered.set_value(std::move(cached));
+    hold(engine, [&] {
+      engine.register_document(document(1), {}, [&registered](Expected<CachedDocument> cached) {
+        registered.set_value(std::move(cached));
+      });
+      Request request = ask({document(2)});
+      request.sampling.n = 2;
+      stream.emplace(submit(engine, request));
+      EngineTestAccess::core(engine).close();
     });
   }
-  const auto cached = registered.get_future().get();
-  if (!cached.ok()) {
-    EXPECT_EQ(cached.status().code(), StatusCode::kUnavailable);
-  }
-}
-
-TEST_F(DocumentsTest, RefusesToRegisterWhatCannotBeKept) {
-  Engine engine = open(40);
-  const Status text = registering(engine, text_segment({1, 2}));
-  EXPECT_EQ(text.code(), StatusCode::kInvalidArgument);
-  EXPECT_THAT(text.message(), HasSubstr("must be a document"));
-  for (const Method method : {Method::kPrefix, Method::kFull}) {
-    const Status status = registering(engine, document(1), {method, ""});
-    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-    EXPECT_THAT(status.message(), HasSubstr("keeps no documents"));
-  }
-  EXPECT_EQ(registering(engine, document_segment({})).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(registering(engine, document_segment({128})).code(), StatusCode::kInvalidArgument);
-  const Status large = registering(engine, document(1, 700));
-  EXPECT_EQ(large.code(), StatusCode::kOutOfRange);
-  EXPECT_THAT(large.message(), HasSubstr("needs 44 KV blocks (0.3 MiB) for 700 tokens, but the "
-                                         "pool has 40"));
-  EXPECT_THAT(registering(engine, document(1, 8192)).message(),
-              HasSubstr("8192 tokens, which leaves no room"));
-  Segment pinned = document(1, 400);
-  pinned.pin = true;
-  const Status half = registering(engine, pinned);
-  EXPECT_EQ(half.code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(half.message(), HasSubstr("pinning takes 25 blocks, and 0 are pinned; at most 20"));
-  Segment timed = document(1);
-  timed.ttl_seconds = -1;
-  EXPECT_THAT(registering(engine, timed).message(), HasSubstr("ttl is -1 seconds"));
-  EXPECT_TRUE(engine.documents("").empty());
-  expect_idle(engine);
-}
-
-TEST_F(DocumentsTest, RequestsAreRefusedWishesThatNobodyCanKeep) {
-  Engine engine = open(40);
-  const auto message = [&](Request request) {
-    const auto stream = engine.submit(request);
-    return stream.ok() ? std::string() : stream.status().message();
-  };
-  Request request = ask({document(1)});
-  request.segments[0].pin = true;
-  request.method = Method::kPrefix;
-  EXPECT_THAT(message(request), HasSubstr("'d1') has a pin, but this method keeps no documents"));
-  request.segments[0].pin = false;
-  request.segments[0].ttl_seconds = 5;
-  EXPECT_THAT(message(request), HasSubstr("'d1') has a ttl, but this method keeps no documents"));
-  request = ask({document(1)});
-  request.segments[1].pin = true;
-  EXPECT_THAT(message(request), HasSubstr("segment 1 is text; pin is for documents"));
-
-  request = ask({document(1), document(2, 340)});
-  request.segments[1].pin = true;
-  const Answer answer = run(engine, request);
-  EXPECT_EQ(answer.finish_reason, FinishReason::kError);
-  Stream stream = submit(engine, request);
-  const Event event = stream.next();
-  EXPECT_EQ(event.error_code, StatusCode::kResourceExhausted);
-  EXPECT_THAT(event.error, HasSubstr("pinning takes 22 blocks, and 0 are pinned"));
-  EXPECT_TRUE(event.last);
-  expect_idle(engine);
-  EXPECT_EQ(run(engine, ask({document(1)})).finish_reason, FinishReason::kLength);
-}
-
-TEST_F(DocumentsTest, AllChoicesOfARefusedRequestEnd) {
-  Engine engine = open(40);
-  Request request = ask({document(2, 340)});
-  request.segments[0].pin = true;
-  request.sampling.n = 3;
-  Stream stream = submit(engine, request);
-  const std::vector<Answer> answers = wait_for_choices(stream);
-  ASSERT_EQ(answers.size(), 3U);
-  for (const Answer& answer : answers) EXPECT_EQ(answer.finish_reason, FinishReason::kError);
-  expect_idle(engine);
-}
-
-TEST_F(DocumentsTest, WhatDoesNotFitBesidePinsIsRefusedWithTheNumbers) {
-  Engine engine = open(40);
-  Segment pinned = document(1, 300);
-  pinned.pin = true;
-  const CachedDocument cached = register_document(engine, pinned);
-  EXPECT_TRUE(cached.pinned);
-  const Answer answer = run(engine, ask({document(2, 340)}));
-  EXPECT_EQ(answer.finish_reason, FinishReason::kError);
-  EXPECT_THAT(answer.error, HasSubstr("needs 23 KV blocks, but pinned documents leave 21 of 40"));
-  EXPECT_EQ(run(engine, ask({document(1, 300), document(3, 300)})).finish_reason,
-            FinishReason::kLength)
-      << "a pinned document of its own takes no more room";
-  EXPECT_THAT(registering(engine, document(2, 340)).message(),
-              HasSubstr("needs 22 KV blocks, but pinned documents leave 21 of 40"));
-  ASSERT_TRUE(engine.unpin_document(cached.key, "").ok());
-  EXPECT_EQ(run(engine, ask({document(2, 340)})).finish_reason, FinishReason::kLength);
-  expect_idle(engine);
-}
-
-// Pins that come while a request waits, or runs and grows, end it when it can never fit again.
-TEST_F(DocumentsTest, PinsThatComeLaterEndWhatCannotFitAnyMore) {
-  Engine engine = open(40);
-  const CachedDocument cached = register_document(engine, document(1, 300));
-  Request request = ask({document(2, 100)});
-  request.sampling.max_tokens = 400;
-  Stream stream = submit(engine, request);
-  ASSERT_TRUE(engine.pin_document(cached.key, "").ok());
-  const Answer answer = wait_for(stream);
-  EXPECT_EQ(answer.finish_reason, FinishReason::kError);
-  EXPECT_THAT(answer.error, HasSubstr("pinned documents leave 21 of 40"));
-  expect_idle(engine);
+  EXPECT_EQ(registered.get_future().get().status().code(), StatusCode::kUnavailable);
+  const std::vector<Answer> answers = wait_for_choices(*stream);
+  ASSERT_EQ(answers.size(), 2U);
+  for (const Answer& answer : answers) EXPECT_EQ(answer.finish_reason, FinishReason::kCancelled);
 }
 
 TEST_F(DocumentsTest, KeysAreCheckedAndMeanOneSaltOnly) {
@@ -350,9 +198,33 @@ TEST_F(DocumentsTest, KeysAreCheckedAndMeanOneSaltOnly) {
   EXPECT_EQ(engine.stats().pinned_blocks, 0);
   ASSERT_TRUE(engine.remove_document(red.key, "red").ok());
   EXPECT_EQ(engine.remove_document(red.key, "red").code(), StatusCode::kNotFound);
-  EXPECT_TRUE(engine.documents("red").empty());
-  EXPECT_EQ(engine.documents("blue").size(), 1U);
+  EXPECT_TRUE(list_documents(engine, "red").empty());
+  EXPECT_EQ(list_documents(engine, "blue").size(), 1U);
   expect_idle(engine);
+}
+
+TEST_F(DocumentsTest, WhatExpiresWhileTheEngineIsIdleGoesAtItsTime) {
+  Engine engine = open();
+  for (const uint64_t seed : {1, 2}) {
+    Segment timed = document(seed);
+    timed.ttl_seconds = seed;
+    register_document(engine, timed);
+  }
+  register_document(engine, document(3));
+  EXPECT_EQ(engine.stats().document_entries, 3);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto wait_for_expirations = [&](int64_t count) {
+    while (engine.stats().expirations_total < count && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    return engine.stats();
+  };
+  const int64_t steps = engine.stats().steps_total;
+  EXPECT_GE(wait_for_expirations(1).expirations_total, 1);
+  const Stats stats = wait_for_expirations(2);
+  EXPECT_EQ(stats.expirations_total, 2);
+  EXPECT_EQ(stats.document_entries, 1);
+  EXPECT_EQ(stats.free_blocks, 200 - 3);
+  EXPECT_EQ(stats.steps_total, steps);
 }
 
 TEST_F(DocumentsTest, ADocumentRemovedInUseServesThoseWhoUseIt) {
@@ -360,7 +232,7 @@ TEST_F(DocumentsTest, ADocumentRemovedInUseServesThoseWhoUseIt) {
   Request request = ask({document(1)});
   request.sampling.max_tokens = 200;
   const Answer expected = run(engine, request);
-  const std::string key = engine.documents("").at(0).key;
+  const std::string key = list_documents(engine).at(0).key;
   Stream stream = submit(engine, request);
   stream.next();
   ASSERT_TRUE(engine.remove_document(key, "").ok());
@@ -370,7 +242,7 @@ TEST_F(DocumentsTest, ADocumentRemovedInUseServesThoseWhoUseIt) {
   const Answer answer = wait_for(stream);
   EXPECT_EQ(std::vector<int32_t>(expected.token_ids.begin() + 1, expected.token_ids.end()),
             answer.token_ids);
-  EXPECT_EQ(engine.documents("").size(), 1U);
+  EXPECT_EQ(list_documents(engine).size(), 1U);
   EXPECT_EQ(engine.stats().document_entries, 1);
   expect_idle(engine);
 }
@@ -380,7 +252,7 @@ TEST_F(DocumentsTest, ThePreambleIsNotListed) {
   Request request = ask({document(1)});
   request.segments.insert(request.segments.begin(), text_segment(random_tokens(20, 9)));
   run(engine, request);
-  const std::vector<CachedDocument> listed = engine.documents("");
+  const std::vector<CachedDocument> listed = list_documents(engine);
   ASSERT_EQ(listed.size(), 1U);
   EXPECT_EQ(listed[0].id, "d1");
 }

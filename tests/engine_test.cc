@@ -16,6 +16,7 @@ namespace anyslot {
 namespace {
 
 using namespace testing_support;
+using testing::AllOf;
 using testing::HasSubstr;
 
 class EngineTest : public testing::Test {
@@ -294,6 +295,11 @@ TEST_F(EngineTest, DoesNotOpenWithUnusableOptions) {
   EXPECT_THAT(message([](EngineConfig& c) { c.model_path = "/nowhere"; }), HasSubstr("/nowhere"));
   EXPECT_THAT(message([](EngineConfig& c) { c.device = "tpu"; }),
               HasSubstr("unknown device 'tpu'"));
+  EXPECT_THAT(message([](EngineConfig& c) {
+                c.device = "cpu";
+                c.dtype = ComputeType::kFloat16;
+              }),
+              AllOf(HasSubstr("not in float16"), HasSubstr("--dtype bfloat16")));
   EXPECT_THAT(message([](EngineConfig& c) { c.num_threads = -1; }), HasSubstr("threads is -1"));
   EXPECT_THAT(message([](EngineConfig& c) { c.kv_cache_bytes = 100; }),
               HasSubstr("holds no block of 16 tokens"));

@@ -24,7 +24,7 @@ std::vector<float> read_keys(Engine& engine, const std::vector<int32_t>& documen
                              std::string_view encoding, int count) {
   internal::EngineCore& core = EngineTestAccess::core(engine);
   std::vector<float> keys;
-  core.call([&](internal::StepLoop& loop) {
+  run_between_steps(engine, [&](internal::StepLoop& loop) {
     const Digest key = document_key(core.parts().key_domain, encoding, "", document);
     const CacheEntry* entry = loop.cache().find(key);
     ASSERT_NE(entry, nullptr);
@@ -106,7 +106,7 @@ TEST(PoolContents, WhatAnEarlierOwnerLeftHasNoEffect) {
     Engine clean = open_engine(config);
     Engine dirty = open_engine(config);
     internal::EngineCore& core = EngineTestAccess::core(dirty);
-    core.call([&](internal::StepLoop&) {
+    run_between_steps(dirty, [&](internal::StepLoop&) {
       const std::vector<float> nans(core.storage().shape().block_bytes() / sizeof(float),
                                     std::nanf(""));
       for (BlockId block = 0; block < core.storage().shape().num_blocks; ++block) {
@@ -132,7 +132,7 @@ TEST(PoolContents, ADocumentSharedByEightRequestsIsReadOnceAStep) {
     const Stats before = engine.stats();
     std::vector<Stream> streams;
     // One call holds the engine thread until all are queued, so that they decode together.
-    EngineTestAccess::core(engine).call([&](internal::StepLoop&) {
+    run_between_steps(engine, [&](internal::StepLoop&) {
       for (int i = 0; i < count; ++i) {
         Request request = make_request(document, Method::kLazy);
         request.segments.back() = text_segment({5, 6, 7 + i});

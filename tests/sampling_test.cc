@@ -302,6 +302,10 @@ TEST_F(SamplingTest, RefusesValuesOutOfRangeBeforeAnyWork) {
          s.logit_bias = {{5, 101.0F}};
        },
        "logit_bias of token 5 is 101; it must be between -100 and 100"},
+      {[](auto& s) {
+         for (int32_t id = 0; id < 1025; ++id) s.logit_bias[id] = 1;
+       },
+       "logit_bias has 1025 entries; at most 1024 are allowed"},
       {[](auto& s) { s.n = 0; }, "n is 0; it must be between 1 and 128"},
       {[](auto& s) { s.n = 129; }, "n is 129"},
       {[](auto& s) { s.min_tokens = 21; },

@@ -63,8 +63,9 @@ class ScenarioRun {
         method_(method),
         setting_(setting),
         engine_(open(setting == Setting::kSmallestPool ? smallest_pool() : scenario_.pool_blocks)) {
-    EngineTestAccess::core(engine_).call(
-        [this](internal::StepLoop& loop) { loop.set_clock([this] { return ticks_.load(); }); });
+    run_between_steps(engine_, [this](internal::StepLoop& loop) {
+      loop.set_clock([this] { return ticks_.load(); });
+    });
   }
 
   void run() {
@@ -230,7 +231,7 @@ class ScenarioRun {
     std::vector<Stream> streams;
     for (const ScenarioCommand& command : asks) requests.push_back(request(command));
     // One call holds the engine thread until all are queued.
-    EngineTestAccess::core(engine_).call([&](internal::StepLoop&) {
+    run_between_steps(engine_, [&](internal::StepLoop&) {
       for (const Request& asked : requests) streams.push_back(submit(engine_, asked));
     });
     for (size_t i = 0; i < asks.size(); ++i) {
@@ -313,7 +314,7 @@ class ScenarioRun {
   /// The key of a document under a salt; under another one if it was never seen there.
   std::string key_of(const std::string& name, const std::string& salt) {
     for (const ScenarioCommand& command : scenario_.commands) {
-      for (const CachedDocument& document : engine_.documents(command.option("salt"))) {
+      for (const CachedDocument& document : list_documents(engine_, command.option("salt"))) {
         keys_[{document.id, command.option("salt")}] = document.key;
       }
     }
@@ -333,7 +334,7 @@ class ScenarioRun {
 
   void list(const ScenarioCommand& command) {
     std::vector<std::string> names;
-    for (const CachedDocument& document : engine_.documents(command.option("salt"))) {
+    for (const CachedDocument& document : list_documents(engine_, command.option("salt"))) {
       names.push_back(document.id);
       EXPECT_EQ(document.tokens, scenario_.documents.at(document.id));
       EXPECT_FALSE(document.encoding);

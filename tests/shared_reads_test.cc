@@ -18,7 +18,9 @@ std::unique_ptr<Sequence> make_sequence(uint64_t id, Method method) {
   std::vector<TokenSegment> segments{
       {SegmentKind::kDocument, document, "", 0},
       {SegmentKind::kText, {900, static_cast<int32_t>(901 + id)}, "", -1}};
-  auto sequence = expand_prompt(segments, method_traits(method, false), {}, "");
+  auto given = std::make_shared<const GivenRequest>(
+      expand_prompt(segments, method_traits(method, false), {}, ""));
+  auto sequence = std::move(make_choices(std::move(given), 1).front());
   sequence->id = id;
   return sequence;
 }

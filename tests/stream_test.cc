@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <optional>
 #include <semaphore>
 #include <vector>
@@ -90,6 +91,22 @@ TEST_F(StreamTest, WhatWasReplacedIsNotCalledAgain) {
     if (!event) ready.acquire();
   } while (!event || !event->last);
   EXPECT_EQ(first, calls);
+}
+
+TEST_F(StreamTest, AFunctionThatThrowsCostsItsOwnStreamOnly) {
+  Engine engine = open();
+  std::optional<Stream> other;
+  std::optional<Stream> stream;
+  run_between_steps(engine, [&](internal::StepLoop&) {
+    other.emplace(submit(engine, make_request(100)));
+    stream.emplace(submit(engine, make_request(2000)));
+    stream->on_ready([] { throw std::bad_alloc(); });
+  });
+  EXPECT_EQ(wait_for(*other).finish_reason, FinishReason::kLength);
+  const Answer answer = wait_for(*stream);
+  EXPECT_EQ(answer.finish_reason, FinishReason::kCancelled);
+  EXPECT_LT(answer.token_ids.size(), 10U);
+  expect_idle(engine);
 }
 
 // A reader that owns its stream and that the stream's function keeps alive.

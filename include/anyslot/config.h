@@ -20,9 +20,10 @@ std::string_view method_name(Method method);
 Expected<Method> parse_method(std::string_view name);
 
 /// The type of weights, activations and KV. Accumulation is always float32.
-enum class ComputeType : uint8_t { kBFloat16, kFloat32 };
+enum class ComputeType : uint8_t { kBFloat16, kFloat32, kFloat16 };
 
 std::string_view compute_type_name(ComputeType type);
+/// "bfloat16", "float16" or "float32".
 Expected<ComputeType> parse_compute_type(std::string_view name);
 
 /// The type in which the weights of linear layers are kept: that of ComputeType, or whole numbers
@@ -52,6 +53,8 @@ struct EngineConfig {
   double gpu_memory_utilization = 0.9;
   int64_t max_model_len =
       0;  // tokens of prompt and answer together; 0: what the model was trained for
+  /// Answers that advance together. Documents that are registered have a quarter as many slots of
+  /// their own.
   int max_running_requests = 64;
   int max_batch_tokens = 2048;  // rows of one step, at most
   bool mepic_recompute_first_block = false;

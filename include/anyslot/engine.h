@@ -32,8 +32,9 @@ class Stream {
   /// The next event if it is there, without waiting. None any more after the last event.
   std::optional<Event> try_next();
   /// Calls `ready` once when there is an event for try_next(), at once if there is one already; and
-  /// again after each try_next() that found none, from the engine thread. It must return quickly,
-  /// must not throw, and must call neither the engine nor the stream. When this returns, or the
+  /// again after each try_next() that found none, from the engine thread. It must return quickly
+  /// and must call neither the engine nor the stream. If it throws there, the stream is cancelled.
+  /// When this returns, or the
   /// stream is gone, what was given before is not called any more. Like next(), not for several
   /// threads at once.
   void on_ready(std::function<void()> ready);
@@ -127,15 +128,17 @@ class Engine {
   Expected<CachedDocument> register_document(const Segment& document,
                                              const DocumentOptions& options);
   /// The same without waiting: `done` is called once, on the calling thread for what fails at once,
-  /// else on the engine's. It must return quickly, must not throw, and must not call the engine.
+  /// else on the engine's. It must return quickly and must not call the engine; what it throws
+  /// there is dropped.
   /// Returns a function that gives the registration up: unless it has ended, it ends with
   /// kCancelled, and a document that nobody else waits for is encoded no further. That may be
   /// called from any thread at any time, also when the engine is gone.
   std::function<void()> register_document(const Segment& document, const DocumentOptions& options,
                                           std::function<void(Expected<CachedDocument>)> done);
   /// The documents that are cached under a salt, whoever gave them, the latest used first; no
-  /// others can be seen. This and the calls below wait for the end of the current step.
-  std::vector<CachedDocument> documents(const std::string& cache_salt) const;
+  /// others can be seen. This and the calls below wait for the end of the current step; they fail
+  /// with kUnavailable when the engine is shutting down.
+  Expected<std::vector<CachedDocument>> documents(const std::string& cache_salt) const;
   /// Each fails with kNotFound for a key that is not cached under the salt. Pinning what is pinned,
   /// and unpinning what is not, changes nothing. Removing fails with kFailedPrecondition for a
   /// pinned document; it is cold from then on, and its memory is free when those who use it end.

@@ -24,7 +24,15 @@ struct ByteRange {
 
 /// Bytes of a segment's id, at most.
 inline constexpr size_t kMaxIdBytes = 256;
-inline constexpr int64_t kMaxTtlSeconds = 315'360'000;  // ten years
+/// Seconds of a segment's time to live, at most: ten years.
+inline constexpr int64_t kMaxTtlSeconds = 315'360'000;
+/// What SamplingParams may hold, at most.
+inline constexpr int kMaxChoices = 128;
+inline constexpr int kMaxTopLogprobs = 20;
+inline constexpr size_t kMaxStopStrings = 64;
+inline constexpr size_t kMaxStopStringBytes = 1024;
+inline constexpr size_t kMaxStopTokens = 1024;
+inline constexpr size_t kMaxLogitBiases = 1024;  // each costs time at every token
 
 /// A run of tokens of a request, given as text or as token ids (token_ids win when both are set).
 struct Segment {
@@ -59,7 +67,7 @@ struct SamplingParams {
   float repetition_penalty = 1.0F;
   float presence_penalty = 0.0F;   // [-2, 2]: subtracted once for a token that stands in the answer
   float frequency_penalty = 0.0F;  // [-2, 2]: subtracted for each time it stands in the answer
-  std::map<int32_t, float> logit_bias;  // token id -> [-100, 100], added to its logit
+  std::map<int32_t, float> logit_bias;  // token id -> [-100, 100], added to its logit; at most 1024
 
   /// Random numbers depend on (seed, choice, position of the token) and nothing else.
   uint64_t seed = 0;

@@ -83,7 +83,9 @@ struct Event {
 
 /// Counters of an engine. Those named total never fall.
 struct Stats {
-  int64_t running_requests = 0;  // here and in the next, each choice counts as one
+  /// Here and in the next, each choice of a request counts as one, and so does each document that
+  /// is being registered.
+  int64_t running_requests = 0;
   int64_t waiting_requests = 0;
   int64_t total_blocks = 0;
   int64_t free_blocks = 0;

@@ -5,6 +5,49 @@
 
 namespace anyslot {
 
+namespace {
+
+/// The layer exists and its heads are those of the pool.
+Status check_spec(const AttentionSpec& spec, const KvShape& shape, int layer) {
+  if (layer < 0 || layer >= shape.num_layers) {
+    return invalid_argument("layer " + std::to_string(layer) + " of a storage of " +
+                            std::to_string(shape.num_layers) + " layers");
+  }
+  if (spec.num_kv_heads != shape.num_kv_heads || spec.head_dim != shape.head_dim) {
+    return invalid_argument("heads of the layer and of the KV storage differ");
+  }
+  if (spec.num_heads <= 0 || spec.num_heads % spec.num_kv_heads != 0) {
+    return invalid_argument("num_heads must be a multiple of num_kv_heads");
+  }
+  if (2 * spec.rope->num_pairs() > spec.head_dim) {
+    return invalid_argument("the rotary dimension exceeds head_dim");
+  }
+  return {};
+}
+
+/// All rows write inside of the pool.
+Status check_write_slots(std::span<const Row> rows, const KvShape& shape) {
+  const int64_t num_slots = shape.num_blocks * kBlockSize;
+  for (const Row& row : rows) {
+    if (row.write_slot >= 0 && row.write_slot < num_slots) continue;
+    return invalid_argument("slot " + std::to_string(row.write_slot) + " is outside of the " +
+                            std::to_string(num_slots) + " slots of the KV pool");
+  }
+  return {};
+}
+
+/// All rows have a row in the embedding table.
+Status check_token_ids(std::span<const Row> rows, const TensorView& table) {
+  for (const Row& row : rows) {
+    if (row.token_id >= 0 && row.token_id < table.rows) continue;
+    return invalid_argument("token id " + std::to_string(row.token_id) + " is outside of the " +
+                            std::to_string(table.rows) + " rows of the embedding");
+  }
+  return {};
+}
+
+}  // namespace
+
 Status check_tensor(std::string_view name, const TensorView& x, int64_t rows, int64_t cols,
                     DType dtype) {
   if (x.rows == rows && x.cols == cols && x.dtype == dtype) return {};
@@ -17,31 +60,23 @@ Status check_tensor(std::string_view name, const TensorView& x, int64_t rows, in
                           describe(rows, cols, dtype));
 }
 
-Status check_spec(const AttentionSpec& spec, const KvShape& shape, int layer) {
-  if (layer < 0 || layer >= shape.num_layers) {
-    return invalid_argument("layer " + std::to_string(layer) + " of a storage of " +
-                            std::to_string(shape.num_layers) + " layers");
+Expected<StackedShape> stacked_shape(std::span<const TensorView> parts) {
+  if (parts.empty()) return invalid_argument("a linear weight needs at least one part");
+  StackedShape shape{0, parts[0].cols};
+  for (const TensorView& part : parts) {
+    if (part.cols != shape.in_features) return invalid_argument("parts differ in in_features");
+    if (part.rows <= 0 || part.cols <= 0) return invalid_argument("a part of a weight is empty");
+    shape.out_features += part.rows;
   }
-  if (spec.num_kv_heads != shape.num_kv_heads || spec.head_dim != shape.head_dim) {
-    return invalid_argument("heads of the layer and of the KV storage differ");
-  }
-  if (spec.num_heads % spec.num_kv_heads != 0) {
-    return invalid_argument("num_heads must be a multiple of num_kv_heads");
-  }
-  if (2 * spec.rope->num_pairs() > spec.head_dim) {
-    return invalid_argument("the rotary dimension exceeds head_dim");
-  }
-  return {};
+  return shape;
 }
 
-Status check_write_slots(std::span<const Row> rows, const KvShape& shape) {
-  const int64_t num_slots = shape.num_blocks * kBlockSize;
-  for (const Row& row : rows) {
-    if (row.write_slot >= 0 && row.write_slot < num_slots) continue;
-    return invalid_argument("slot " + std::to_string(row.write_slot) + " is outside of the " +
-                            std::to_string(num_slots) + " slots of the KV pool");
+Status check_kv_shape(const KvShape& shape) {
+  if (shape.num_layers > 0 && shape.num_kv_heads > 0 && shape.head_dim > 0 &&
+      shape.num_blocks >= 0) {
+    return {};
   }
-  return {};
+  return invalid_argument("a KV storage needs layers, heads and a head_dim");
 }
 
 Status check_copies(std::span<const BlockCopy> copies, std::span<const RopeTable* const> rope,
@@ -65,13 +100,79 @@ Status check_copies(std::span<const BlockCopy> copies, std::span<const RopeTable
   return {};
 }
 
-Status check_token_ids(std::span<const Row> rows, const TensorView& table) {
-  for (const Row& row : rows) {
-    if (row.token_id >= 0 && row.token_id < table.rows) continue;
-    return invalid_argument("token id " + std::to_string(row.token_id) + " is outside of the " +
-                            std::to_string(table.rows) + " rows of the embedding");
+Status unknown_window(int64_t window) {
+  return invalid_argument("window " + std::to_string(window) + " was not announced to begin_step");
+}
+
+Status check_rms_norm(const TensorView& x, const TensorView& out, DType activation) {
+  Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32);
+  return status.ok() ? check_tensor("out", out, x.rows, x.cols, activation) : status;
+}
+
+Status check_linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
+                    DType activation) {
+  Status status = check_tensor("x", x, x.rows, weight.in_features(), activation);
+  if (!status) return status;
+  return check_tensor("out", out, x.rows, weight.out_features(), DType::kFloat32);
+}
+
+Status check_gated_silu(const TensorView& gate_up, const TensorView& out, DType activation) {
+  Status status = check_tensor("gate_up", gate_up, out.rows, 2 * out.cols, DType::kFloat32);
+  return status.ok() ? check_tensor("out", out, out.rows, out.cols, activation) : status;
+}
+
+Status check_download(const TensorView& x, std::span<const float> out) {
+  if (Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32); !status) return status;
+  if (static_cast<int64_t>(out.size()) == x.rows * x.cols) return {};
+  return invalid_argument("download: the destination has " + std::to_string(out.size()) +
+                          " elements, must have " + std::to_string(x.rows * x.cols));
+}
+
+void StepRows::begin(const StepPlan& plan) {
+  plan_ = &plan;
+  all_.clear();
+  sampled_.clear();
+  for (size_t r = 0; r < plan.rows.size(); ++r) {
+    all_.push_back(static_cast<int32_t>(r));
+    if (plan.rows[r].sample) sampled_.push_back(static_cast<int32_t>(r));
   }
-  return {};
+}
+
+Status StepRows::check_begun() const {
+  return plan_ != nullptr ? Status() : invalid_argument("no step: begin_step comes first");
+}
+
+Status StepRows::check_embed(const TensorView& table, const TensorView& out) const {
+  if (Status status = check_begun(); !status) return status;
+  Status status = check_tensor("out", out, num_rows(), table.cols, DType::kFloat32);
+  return status.ok() ? check_token_ids(plan_->rows, table) : status;
+}
+
+Status StepRows::check_write_kv(const KvShape& shape, int layer, const AttentionSpec& spec,
+                                const TensorView& k, const TensorView& v) const {
+  if (Status status = check_begun(); !status) return status;
+  if (Status status = check_spec(spec, shape, layer); !status) return status;
+  const int64_t cols = int64_t{spec.num_kv_heads} * spec.head_dim;
+  Status status = check_tensor("k", k, num_rows(), cols, DType::kFloat32);
+  if (status.ok()) status = check_tensor("v", v, num_rows(), cols, DType::kFloat32);
+  return status.ok() ? check_write_slots(plan_->rows, shape) : status;
+}
+
+Status StepRows::check_attention(const KvShape& shape, int layer, const AttentionSpec& spec,
+                                 RowSet rows, const TensorView& q, const TensorView& out,
+                                 DType activation) const {
+  if (Status status = check_begun(); !status) return status;
+  if (Status status = check_spec(spec, shape, layer); !status) return status;
+  const int64_t num = rows == RowSet::kAll ? num_rows() : num_sampled();
+  const int64_t cols = int64_t{spec.num_heads} * spec.head_dim;
+  Status status = check_tensor("q", q, num, cols, DType::kFloat32);
+  return status.ok() ? check_tensor("out", out, num, cols, activation) : status;
+}
+
+Status StepRows::check_gather_sampled(const TensorView& x, const TensorView& out) const {
+  if (Status status = check_begun(); !status) return status;
+  Status status = check_tensor("x", x, num_rows(), x.cols, DType::kFloat32);
+  return status.ok() ? check_tensor("out", out, num_sampled(), x.cols, DType::kFloat32) : status;
 }
 
 }  // namespace anyslot

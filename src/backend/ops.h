@@ -95,7 +95,9 @@ class Backend {
   virtual std::string description() const = 0;
   virtual DType activation_dtype() const = 0;
   /// nullopt: the backend works in the host's memory.
-  virtual std::optional<MemoryInfo> device_memory() const { return std::nullopt; }
+  virtual Expected<std::optional<MemoryInfo>> device_memory() const {
+    return std::optional<MemoryInfo>();
+  }
 
   virtual Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) = 0;
 

@@ -188,9 +188,8 @@ void AttentionOps::check(const std::string& name, const TestStepBuilder& scenari
   const std::vector<float> expected = remembered(key, [&] {
     return run(oracle(), *filled_storage(oracle(), kv_shape, visible), spec, step, row_set, q);
   });
-  // In bfloat16 Q, the weights and the output may be rounded, each by 2^-9 of its size on average.
-  const double bound = dtype() == DType::kFloat32 ? 1e-5 : std::ldexp(1.0, -6);
-  expect_rows_near(actual, expected, spec.num_heads * spec.head_dim, bound * sharpness);
+  expect_rows_near(actual, expected, spec.num_heads * spec.head_dim,
+                   attention_error_of(dtype()) * sharpness);
 }
 
 TEST_P(AttentionOps, TurnedKeys) {
@@ -220,6 +219,14 @@ TEST_P(AttentionOps, Windows) {
     check("turned", turned, {64, 2, 2, 64}, window);
     check("turned", turned, {80, 1, 3, 80}, window);
     check("raw", raw, {64, 1, 2, 32}, window);
+  }
+}
+
+TEST_P(AttentionOps, WindowsLongerThanAnyContext) {
+  const TestStepBuilder turned = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
+  for (const int64_t window : {int64_t{200'000}, (int64_t{1} << 32) + 5}) {
+    check("turned", turned, {64, 2, 2, 64}, window);
+    check("turned", turned, {80, 1, 3, 80}, window);
   }
 }
 

@@ -72,8 +72,9 @@ void KvOps::write(Backend& target, KvStorage& storage, int layer, const RopeTabl
 std::vector<float> bounds_of(const std::vector<float>& block, const KvShape& shape, int rotary_dim,
                              double rounding, double pair_error) {
   std::vector<float> bounds(block.size());
+  const double smallest = rounding > 0 ? underflow_of(shape.dtype) : 0;
   for (size_t i = 0; i < block.size(); ++i) {
-    bounds[i] = static_cast<float>(rounding * std::abs(block[i]));
+    bounds[i] = static_cast<float>(rounding * std::abs(block[i]) + smallest);
   }
   for (int layer = 0; layer < shape.num_layers; ++layer) {
     for (int head = 0; head < shape.num_kv_heads; ++head) {

@@ -105,9 +105,8 @@ TEST_P(RecordOps, RecordedStepsSeeTheirOwnPlans) {
       const TestStepBuilder builder = decode_step(i % 9, form);
       ASSERT_LE(builder.num_blocks(), shape.num_blocks);
       const std::vector<float> q = random_.normal(3 * kCols);
-      const double bound = dtype() == DType::kFloat32 ? 1e-5 : std::ldexp(1.0, -6);
       expect_rows_near(actual.run(builder.step, spec, q), expected.run(builder.step, spec, q),
-                       kCols, bound);
+                       kCols, attention_error_of(dtype()));
     }
   }
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 namespace anyslot::ops_test {
@@ -27,17 +26,18 @@ std::ostream& operator<<(std::ostream& out, const BackendCase& backend_case) {
 
 std::vector<BackendCase> backend_cases() {
   std::vector<BackendCase> cases;
-  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
     const std::string suffix = std::string("_").append(dtype_name(dtype));
     cases.push_back({"reference" + suffix, true, {dtype, 1, ""}});
+#ifdef ANYSLOT_HAS_CUDA_BACKEND
+    cases.push_back({"cuda" + suffix, false, {dtype, 1, ""}, true});
+#endif
+    if (dtype == DType::kFloat16) continue;  // the CPU has no kernels for it
 #ifdef ANYSLOT_HAS_CPU_BACKEND
     for (const std::string isa : {"avx2", "avx512", "avx512_bf16"}) {
       cases.push_back({"cpu_" + isa + suffix, false, {dtype, 2, isa}});
     }
     cases.push_back({"cpu_one_thread" + suffix, false, {dtype, 1, ""}});
-#endif
-#ifdef ANYSLOT_HAS_CUDA_BACKEND
-    cases.push_back({"cuda" + suffix, false, {dtype, 1, ""}, true});
 #endif
   }
   return cases;
@@ -46,12 +46,31 @@ std::vector<BackendCase> backend_cases() {
 std::string case_name(const testing::TestParamInfo<BackendCase>& info) { return info.param.name; }
 
 double rounding_of(DType dtype) {
-  return dtype == DType::kFloat32 ? std::ldexp(1.0, -24) : std::ldexp(1.0, -8);
+  switch (dtype) {
+    case DType::kFloat32:
+      return std::ldexp(1.0, -24);
+    case DType::kBFloat16:
+      return std::ldexp(1.0, -8);
+    case DType::kFloat16:
+      return std::ldexp(1.0, -11);
+  }
+  return 0;
+}
+
+double underflow_of(DType dtype) {
+  return dtype == DType::kFloat16 ? std::ldexp(1.0, -25) : std::ldexp(1.0, -126);
+}
+
+double attention_error_of(DType dtype) {
+  return dtype == DType::kFloat32 ? 1e-5 : 4 * rounding_of(dtype);
 }
 
 std::vector<float> rounded(std::vector<float> values, DType dtype) {
-  if (dtype == DType::kFloat32) return values;
-  for (float& value : values) value = bf16_to_float(float_to_bf16(value));
+  for (float& value : values) {
+    const float exact = value;
+    store_element(&value, dtype, 0, exact);
+    value = load_element(&value, dtype, 0);
+  }
   return values;
 }
 
@@ -82,12 +101,7 @@ Tensor::Tensor(Backend& backend, int64_t rows, int64_t cols, DType dtype,
   host.data = bytes.data();
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < cols; ++c) {
-      const float value = values[r * cols + c];
-      if (dtype == DType::kFloat32) {
-        host.row_as<float>(r)[c] = value;
-      } else {
-        host.row_as<bf16_t>(r)[c] = float_to_bf16(value);
-      }
+      store_element(host.row(r), dtype, c, values[r * cols + c]);
     }
   }
   const Status status = buffer_->write(bytes);
@@ -104,8 +118,7 @@ std::vector<float> Tensor::values() const {
   host.data = bytes.data();
   for (int64_t r = 0; r < host.rows; ++r) {
     for (int64_t c = 0; c < host.cols; ++c) {
-      values.push_back(host.dtype == DType::kFloat32 ? host.row_as<float>(r)[c]
-                                                     : bf16_to_float(host.row_as<bf16_t>(r)[c]));
+      values.push_back(load_element(host.row(r), host.dtype, c));
     }
   }
   return values;
@@ -166,27 +179,14 @@ std::vector<float> export_values(const KvStorage& storage, BlockId block) {
   const Status status = storage.export_block(block, bytes);
   EXPECT_TRUE(status.ok()) << status.message();
   std::vector<float> values(bytes.size() / dtype_size(dtype));
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (dtype == DType::kFloat32) {
-      std::memcpy(&values[i], &bytes[i * 4], 4);
-    } else {
-      bf16_t value;
-      std::memcpy(&value, &bytes[i * 2], 2);
-      values[i] = bf16_to_float(value);
-    }
-  }
+  for (size_t i = 0; i < values.size(); ++i) values[i] = load_element(bytes.data(), dtype, i);
   return values;
 }
 
 void import_values(KvStorage& storage, BlockId block, std::span<const float> values) {
   const DType dtype = storage.shape().dtype;
   std::vector<std::byte> bytes(storage.shape().block_bytes());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const bf16_t half = float_to_bf16(values[i]);
-    std::memcpy(&bytes[i * dtype_size(dtype)],
-                dtype == DType::kFloat32 ? static_cast<const void*>(&values[i]) : &half,
-                dtype_size(dtype));
-  }
+  for (size_t i = 0; i < values.size(); ++i) store_element(bytes.data(), dtype, i, values[i]);
   const Status status = storage.import_block(block, bytes);
   EXPECT_TRUE(status.ok()) << status.message();
 }

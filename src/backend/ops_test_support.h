@@ -36,8 +36,13 @@ std::ostream& operator<<(std::ostream& out, const BackendCase& backend_case);
 std::vector<BackendCase> backend_cases();
 std::string case_name(const testing::TestParamInfo<BackendCase>& info);
 
-/// Largest relative error of rounding to dtype.
+/// Largest relative error of rounding to dtype, and, of numbers too small for that, the absolute
+/// one.
 double rounding_of(DType dtype);
+double underflow_of(DType dtype);
+/// Of a row that attention gives, relative to its length: Q, the weights and the output may be
+/// rounded, each by half of rounding_of on average.
+double attention_error_of(DType dtype);
 std::vector<float> rounded(std::vector<float> values, DType dtype);
 
 /// Reproducible numbers.

@@ -15,7 +15,9 @@ class TracingBackend : public Backend {
   std::string_view name() const override { return inner_->name(); }
   std::string description() const override { return inner_->description(); }
   DType activation_dtype() const override { return inner_->activation_dtype(); }
-  std::optional<MemoryInfo> device_memory() const override { return inner_->device_memory(); }
+  Expected<std::optional<MemoryInfo>> device_memory() const override {
+    return inner_->device_memory();
+  }
 
   Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) override {
     return inner_->allocate(bytes);

@@ -1,5 +1,6 @@
 #include "anyslot/config.h"
 #include "anyslot/result.h"
+#include "base/compute_type.h"
 
 namespace anyslot {
 
@@ -27,14 +28,15 @@ Expected<Method> parse_method(std::string_view name) {
                           "'; use lazy, block, mepic, prefix or full");
 }
 
-std::string_view compute_type_name(ComputeType type) {
-  return type == ComputeType::kBFloat16 ? "bfloat16" : "float32";
-}
+std::string_view compute_type_name(ComputeType type) { return dtype_name(dtype_of(type)); }
 
 Expected<ComputeType> parse_compute_type(std::string_view name) {
-  if (name == "bfloat16") return ComputeType::kBFloat16;
-  if (name == "float32") return ComputeType::kFloat32;
-  return invalid_argument("unknown dtype '" + std::string(name) + "'; use bfloat16 or float32");
+  for (const ComputeType type :
+       {ComputeType::kBFloat16, ComputeType::kFloat16, ComputeType::kFloat32}) {
+    if (name == compute_type_name(type)) return type;
+  }
+  return invalid_argument("unknown dtype '" + std::string(name) +
+                          "'; use bfloat16, float16 or float32");
 }
 
 std::string_view weight_type_name(WeightType type) {

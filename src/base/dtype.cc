@@ -4,7 +4,7 @@
 
 namespace anyslot {
 
-float fp16_to_float(uint16_t value) {
+float fp16_to_float(fp16_t value) {
   const uint32_t sign = static_cast<uint32_t>(value & 0x8000U) << 16;
   const uint32_t exponent = (value >> 10) & 0x1fU;
   const uint32_t mantissa = value & 0x3ffU;
@@ -14,6 +14,54 @@ float fp16_to_float(uint16_t value) {
   }
   const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
   return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
+}
+
+fp16_t float_to_fp16(float value) {
+  constexpr uint32_t kInfinity = 0x7f800000U;
+  constexpr uint32_t kRoundsToInfinity = 0x477ff000U;  // 65520, halfway to what would come next
+  constexpr uint32_t kSmallestNormal = 0x38800000U;    // 2^-14
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 16) & 0x8000U;
+  const uint32_t magnitude = bits & 0x7fffffffU;
+  uint32_t rounded = 0;
+  if (magnitude > kInfinity) {
+    rounded = 0x7e00U;
+  } else if (magnitude >= kRoundsToInfinity) {
+    rounded = 0x7c00U;
+  } else if (magnitude < kSmallestNormal) {
+    // Subnormals are multiples of 2^-24, and so are float32 numbers from 0.5 on.
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
+    rounded = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5F);
+  } else {
+    rounded = (magnitude - (112U << 23) + 0xfffU + ((magnitude >> 13) & 1U)) >> 13;
+  }
+  return static_cast<fp16_t>(sign | rounded);
+}
+
+float load_element(const void* data, DType dtype, size_t index) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return static_cast<const float*>(data)[index];
+    case DType::kBFloat16:
+      return bf16_to_float(static_cast<const bf16_t*>(data)[index]);
+    case DType::kFloat16:
+      return fp16_to_float(static_cast<const fp16_t*>(data)[index]);
+  }
+  return 0;
+}
+
+void store_element(void* data, DType dtype, size_t index, float value) {
+  switch (dtype) {
+    case DType::kFloat32:
+      static_cast<float*>(data)[index] = value;
+      break;
+    case DType::kBFloat16:
+      static_cast<bf16_t*>(data)[index] = float_to_bf16(value);
+      break;
+    case DType::kFloat16:
+      static_cast<fp16_t*>(data)[index] = float_to_fp16(value);
+      break;
+  }
 }
 
 }  // namespace anyslot

@@ -37,7 +37,14 @@ inline bf16_t float_to_bf16(float value) {
   return static_cast<bf16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
 }
 
-/// IEEE half precision, as checkpoints store it.
-float fp16_to_float(uint16_t value);
+/// IEEE half precision.
+using fp16_t = uint16_t;
+float fp16_to_float(fp16_t value);
+/// Rounds to nearest even; what is beyond the largest, 65504, becomes infinite, and NaN stays NaN.
+fp16_t float_to_fp16(float value);
+
+/// Element `index` of an array, and back, rounded as its type asks.
+float load_element(const void* data, DType dtype, size_t index);
+void store_element(void* data, DType dtype, size_t index, float value);
 
 }  // namespace anyslot

@@ -32,5 +32,44 @@ TEST(Float16, ReadsNormalsSubnormalsAndSpecials) {
   EXPECT_TRUE(std::isnan(fp16_to_float(0x7e00)));
 }
 
+TEST(Float16, EveryNumberComesBack) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto half = static_cast<fp16_t>(bits);
+    const float value = fp16_to_float(half);
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(fp16_to_float(float_to_fp16(value)))) << bits;
+    } else {
+      EXPECT_EQ(float_to_fp16(value), half);
+    }
+  }
+}
+
+TEST(Float16, RoundsToNearestEven) {
+  for (uint32_t bits = 0; bits < 0x7bff; ++bits) {
+    const auto low = static_cast<fp16_t>(bits);
+    const auto high = static_cast<fp16_t>(bits + 1);
+    const float middle = (fp16_to_float(low) + fp16_to_float(high)) / 2;  // exact in float32
+    EXPECT_EQ(float_to_fp16(middle), bits % 2 == 0 ? low : high);
+    EXPECT_EQ(float_to_fp16(std::nextafter(middle, 0.0F)), low);
+    EXPECT_EQ(float_to_fp16(-std::nextafter(middle, 1e9F)), high | 0x8000);
+  }
+}
+
+TEST(Float16, WhatIsTooLargeBecomesInfinite) {
+  EXPECT_EQ(float_to_fp16(std::nextafter(65520.0F, 0.0F)), 0x7bff);
+  EXPECT_EQ(float_to_fp16(65520.0F), 0x7c00);
+  EXPECT_EQ(float_to_fp16(-1e30F), 0xfc00);
+  EXPECT_EQ(float_to_fp16(std::numeric_limits<float>::infinity()), 0x7c00);
+}
+
+TEST(Elements, AreStoredInTheTypeAsked) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
+    float room[2] = {0.0F, 0.0F};
+    store_element(room, dtype, 1, 1.5F);
+    EXPECT_EQ(load_element(room, dtype, 1), 1.5F) << dtype_name(dtype);
+    EXPECT_EQ(load_element(room, dtype, 0), 0.0F) << dtype_name(dtype);
+  }
+}
+
 }  // namespace
 }  // namespace anyslot

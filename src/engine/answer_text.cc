@@ -4,10 +4,11 @@
 
 namespace anyslot::internal {
 
-AnswerText::AnswerText(std::shared_ptr<const Tokenizer> tokenizer, const SamplingParams& sampling)
+AnswerText::AnswerText(std::shared_ptr<const Tokenizer> tokenizer, const SamplingParams& sampling,
+                       std::shared_ptr<const StopPatterns> stops)
     : tokenizer_(std::move(tokenizer)),
       detokenizer_(*tokenizer_),
-      stops_(sampling.stop, sampling.include_stop_in_output),
+      stops_(std::move(stops), sampling.include_stop_in_output),
       show_stop_token_(sampling.include_stop_in_output),
       tokens_before_stop_(sampling.min_tokens) {}
 

@@ -14,7 +14,9 @@ namespace anyslot::internal {
 /// The text of one choice, made as its tokens come, with stop strings found and taken out.
 class AnswerText {
  public:
-  AnswerText(std::shared_ptr<const Tokenizer> tokenizer, const SamplingParams& sampling);
+  /// `stops`: those of the request; null for none.
+  AnswerText(std::shared_ptr<const Tokenizer> tokenizer, const SamplingParams& sampling,
+             std::shared_ptr<const StopPatterns> stops);
 
   /// The text that is certain now. Empty for a stop token that is not to be shown.
   std::string add(int32_t token, bool is_stop_token);

@@ -10,12 +10,6 @@ namespace anyslot::internal {
 
 namespace {
 
-constexpr int kMaxChoices = 128;
-constexpr int kMaxTopLogprobs = 20;
-constexpr size_t kMaxStopStrings = 64;
-constexpr size_t kMaxStopTokens = 1024;
-constexpr size_t kMaxStopStringBytes = 1024;
-
 /// NaN is in no range.
 Status check_range(std::string_view name, float value, float low, float high) {
   if (value >= low && value <= high) return {};
@@ -59,6 +53,11 @@ Status check_distribution(const SamplingParams& sampling) {
 }
 
 Status check_bias(const SamplingParams& sampling, const EngineParts& parts) {
+  if (sampling.logit_bias.size() > kMaxLogitBiases) {
+    return invalid_argument(fmt::format("logit_bias has {} entries; at most {} are allowed",
+                                        sampling.logit_bias.size(), kMaxLogitBiases))
+        .about("logit_bias");
+  }
   for (const auto& [id, bias] : sampling.logit_bias) {
     Status status = check_token_id("logit_bias", id, parts);
     if (status.ok()) {

@@ -25,12 +25,21 @@ void CommandQueue::close() {
 
 bool CommandQueue::closed() const { return closed_; }
 
-std::vector<Command> CommandQueue::take(bool wait) {
-  if (!wait && !has_commands_) return {};
-  std::unique_lock lock(mutex_);
-  if (wait) ready_.wait(lock, [this] { return closed_ || !commands_.empty(); });
+std::vector<Command> CommandQueue::take() {
+  if (!has_commands_) return {};
+  const std::lock_guard lock(mutex_);
   has_commands_ = false;
   return std::exchange(commands_, {});
+}
+
+void CommandQueue::wait(std::optional<std::chrono::milliseconds> at_most) {
+  std::unique_lock lock(mutex_);
+  const auto is_over = [this] { return closed_ || !commands_.empty(); };
+  if (at_most) {
+    ready_.wait_for(lock, *at_most, is_over);
+  } else {
+    ready_.wait(lock, is_over);
+  }
 }
 
 }  // namespace anyslot::internal

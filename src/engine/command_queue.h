@@ -7,10 +7,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include "anyslot/engine.h"
+#include "engine/answer_text.h"
 #include "sched/sequence.h"
 
 namespace anyslot::internal {
@@ -20,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 struct SubmitCommand {
   std::vector<std::unique_ptr<Sequence>> choices;  // of one request; their ids are consecutive
+  std::vector<AnswerText> texts;  // of each choice; none unless it must be known to end the answer
   std::shared_ptr<StreamState> stream;
   Clock::time_point submitted;
 };
@@ -34,8 +37,8 @@ struct CancelCommand {
 };
 /// Runs between two steps on the engine thread.
 struct CallCommand {
-  std::function<void()> call;
-  std::function<void()> done;  // when the statistics show its effect; also when it threw
+  std::function<void()> call;  // must not throw
+  std::function<void()> done;  // when the statistics show its effect
 };
 using Command = std::variant<SubmitCommand, RegisterCommand, CancelCommand, CallCommand>;
 
@@ -47,9 +50,10 @@ class CommandQueue {
   void close();
   bool closed() const;
 
-  /// Everything that has come; waits for something first if `wait`. Without it, takes no lock when
-  /// nothing has come.
-  std::vector<Command> take(bool wait);
+  /// Everything that has come. Takes no lock when nothing has.
+  std::vector<Command> take();
+  /// Waits until something has come, or the queue is closed, or for so long; unset: without limit.
+  void wait(std::optional<std::chrono::milliseconds> at_most);
 
  private:
   mutable std::mutex mutex_;

@@ -1,5 +1,8 @@
 #include "engine/document_desk.h"
 
+#include <new>
+#include <utility>
+
 #include "kv/keys.h"
 #include "sched/admission.h"
 
@@ -14,45 +17,74 @@ Status unknown_document(const std::string& key) {
                    "' is cached; it may have been evicted: list those that are");
 }
 
+// Short enough to need no memory itself.
+Status out_of_memory() { return resource_exhausted("out of memory"); }
+
+void tell(const DocumentDesk::Done& done, Expected<CachedDocument> result) noexcept {
+  try {
+    done(std::move(result));
+  } catch (...) {  // see Engine::register_document
+  }
+}
+
 }  // namespace
 
 void DocumentDesk::submit(std::unique_ptr<Sequence> document, Done done) {
-  if (Status status = check_fits_beside_pins(*document, cache_); !status.ok()) {
-    ended_.emplace_back(std::move(done), std::move(status));
-    return;
+  const uint64_t id = document->id;
+  Done owed = std::move(done);
+  Waiting::iterator waiting = waiting_.end();
+  try {
+    ended_.reserve(ended_.size() + waiting_.size() + 1);
+    Status status = check_fits_beside_pins(*document, cache_);
+    waiting = waiting_.try_emplace(id, std::move(owed)).first;
+    if (!status.ok()) return end(waiting, std::move(status));
+    scheduler_.submit(std::move(document));
+  } catch (const std::bad_alloc&) {
+    if (waiting == waiting_.end()) return tell(owed, out_of_memory());
+    end(waiting, out_of_memory());
   }
-  waiting_.emplace(document->id, std::move(done));
-  scheduler_.submit(std::move(document));
+}
+
+void DocumentDesk::end(Waiting::iterator waiting, Expected<CachedDocument> result) noexcept {
+  ended_.emplace_back(std::move(waiting->second), std::move(result));
+  waiting_.erase(waiting);
 }
 
 void DocumentDesk::end(const EndedSequence& ended) {
-  auto waiting = waiting_.extract(ended.sequence->id);
-  if (waiting.empty()) return;
+  const auto waiting = waiting_.find(ended.sequence->id);
+  if (waiting == waiting_.end()) return;
   if (ended.status.ok()) {
-    ended_.emplace_back(std::move(waiting.mapped()), cached_document(ended.document));
+    end(waiting, cached_document(ended.document));
   } else {
-    ended_.emplace_back(std::move(waiting.mapped()), ended.status);
+    end(waiting, ended.status);
   }
 }
 
 void DocumentDesk::cancel(uint64_t id) {
-  auto waiting = waiting_.extract(id);
-  if (waiting.empty()) return;
+  const auto waiting = waiting_.find(id);
+  if (waiting == waiting_.end()) return;
+  Status status(StatusCode::kCancelled, "the registration was given up");
   scheduler_.remove(id);
-  ended_.emplace_back(std::move(waiting.mapped()),
-                      Status(StatusCode::kCancelled, "the registration was given up"));
+  end(waiting, std::move(status));
 }
 
 void DocumentDesk::end_all(const Status& reason) {
-  for (auto& [id, done] : waiting_) {
-    scheduler_.remove(id);
-    ended_.emplace_back(std::move(done), reason);
+  while (!waiting_.empty()) {
+    Status status = reason;
+    scheduler_.remove(waiting_.begin()->first);
+    end(waiting_.begin(), std::move(status));
   }
-  waiting_.clear();
 }
 
-void DocumentDesk::deliver() {
-  for (auto& [done, result] : ended_) done(std::move(result));
+void DocumentDesk::break_off() noexcept {
+  while (!waiting_.empty()) {
+    scheduler_.remove(waiting_.begin()->first);
+    end(waiting_.begin(), out_of_memory());
+  }
+}
+
+void DocumentDesk::deliver() noexcept {
+  for (auto& [done, result] : ended_) tell(done, std::move(result));
   ended_.clear();
 }
 

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -31,8 +31,10 @@ class DocumentDesk {
   void cancel(uint64_t id);
   /// Ends all documents that are being encoded.
   void end_all(const Status& reason);
-  /// Calls those whose documents have ended.
-  void deliver();
+  /// The same, without memory for the reason.
+  void break_off() noexcept;
+  /// Calls those whose documents have ended. What they throw concerns nobody: it is dropped.
+  void deliver() noexcept;
 
   /// See Engine.
   std::vector<CachedDocument> list(const std::string& salt) const;
@@ -41,14 +43,18 @@ class DocumentDesk {
   Status remove(const std::string& key, const std::string& salt);
 
  private:
+  using Waiting = std::map<uint64_t, Done>;  // by id of the document's sequence
+
+  /// Takes no memory.
+  void end(Waiting::iterator waiting, Expected<CachedDocument> result) noexcept;
   CacheEntry* find(const std::string& key, const std::string& salt);
   CachedDocument cached_document(const DocumentInfo& info) const;
 
   KvCache& cache_;
   Scheduler& scheduler_;
   int64_t block_bytes_;
-  std::unordered_map<uint64_t, Done> waiting_;  // by id of the document's sequence
-  std::vector<std::pair<Done, Expected<CachedDocument>>> ended_;
+  Waiting waiting_;
+  std::vector<std::pair<Done, Expected<CachedDocument>>> ended_;  // with room for all who wait
 };
 
 }  // namespace anyslot::internal

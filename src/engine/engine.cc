@@ -73,28 +73,29 @@ Expected<CachedDocument> Engine::register_document(const Segment& document,
   return result->get_future().get();
 }
 
-std::vector<CachedDocument> Engine::documents(const std::string& cache_salt) const {
+Expected<std::vector<CachedDocument>> Engine::documents(const std::string& cache_salt) const {
   std::vector<CachedDocument> documents;
-  core_->call([&](internal::StepLoop& loop) { documents = loop.documents().list(cache_salt); });
+  const Status status = core_->call([&](internal::StepLoop& loop) {
+    documents = loop.documents().list(cache_salt);
+    return Status();
+  });
+  if (!status.ok()) return status;
   return documents;
 }
 
 Status Engine::pin_document(const std::string& key, const std::string& cache_salt) {
-  Status status;
-  core_->call([&](internal::StepLoop& loop) { status = loop.documents().pin(key, cache_salt); });
-  return status;
+  return core_->call(
+      [&](internal::StepLoop& loop) { return loop.documents().pin(key, cache_salt); });
 }
 
 Status Engine::unpin_document(const std::string& key, const std::string& cache_salt) {
-  Status status;
-  core_->call([&](internal::StepLoop& loop) { status = loop.documents().unpin(key, cache_salt); });
-  return status;
+  return core_->call(
+      [&](internal::StepLoop& loop) { return loop.documents().unpin(key, cache_salt); });
 }
 
 Status Engine::remove_document(const std::string& key, const std::string& cache_salt) {
-  Status status;
-  core_->call([&](internal::StepLoop& loop) { status = loop.documents().remove(key, cache_salt); });
-  return status;
+  return core_->call(
+      [&](internal::StepLoop& loop) { return loop.documents().remove(key, cache_salt); });
 }
 
 Expected<std::vector<Segment>> Engine::render_rag(const std::vector<Document>& documents,
@@ -141,9 +142,7 @@ const ModelInfo& Engine::model() const { return core_->parts().model; }
 Stats Engine::stats() const { return core_->stats(); }
 
 Status Engine::check_integrity() const {
-  Status status;
-  core_->call([&status](internal::StepLoop& loop) { status = loop.check_integrity(); });
-  return status;
+  return core_->call([](internal::StepLoop& loop) { return loop.check_integrity(); });
 }
 
 std::function<Status()> Engine::trace_finisher() const {

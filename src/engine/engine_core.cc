@@ -1,6 +1,8 @@
 #include "engine/engine_core.h"
 
+#include <exception>
 #include <future>
+#include <new>
 #include <utility>
 
 #include "engine/prepare_request.h"
@@ -13,6 +15,15 @@ constexpr size_t kTokenMemoBytes = size_t{64} << 20;
 
 Status shutting_down() { return {StatusCode::kUnavailable, "the engine is shutting down"}; }
 
+// On the submitting thread, since many long strings take time.
+std::vector<AnswerText> texts_with_stops(const SamplingParams& sampling,
+                                         const std::shared_ptr<const Tokenizer>& tokenizer) {
+  if (sampling.stop.empty()) return {};
+  const auto patterns = std::make_shared<const StopPatterns>(sampling.stop);
+  return std::vector<AnswerText>(static_cast<size_t>(sampling.n),
+                                 AnswerText(tokenizer, sampling, patterns));
+}
+
 }  // namespace
 
 EngineCore::EngineCore(EngineParts parts)
@@ -23,24 +34,27 @@ EngineCore::EngineCore(EngineParts parts)
       thread_([this] { loop_.run(); }) {}
 
 EngineCore::~EngineCore() {
-  commands_->close();
+  close();
   thread_.join();
   if (parts_.trace != nullptr) static_cast<void>(parts_.trace->finish());
 }
 
 Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request) {
   const Clock::time_point submitted = Clock::now();
-  auto choices = prepare_request(request, parts_, memo_);
-  if (!choices.ok()) return choices.status();
+  auto given = prepare_request(request, parts_, memo_);
+  if (!given.ok()) return given.status();
+  auto choices =
+      make_choices(std::make_shared<const GivenRequest>(*std::move(given)), request.sampling.n);
+  std::vector<AnswerText> texts = texts_with_stops(request.sampling, parts_.tokenizer);
   const std::lock_guard lock(submit_mutex_);
-  const uint64_t request_id = std::exchange(next_id_, next_id_ + choices->size());
-  for (const auto& choice : *choices) {
+  const uint64_t request_id = std::exchange(next_id_, next_id_ + choices.size());
+  for (const auto& choice : choices) {
     choice->request_id = request_id;
     choice->id = request_id + static_cast<uint64_t>(choice->choice);
   }
   auto stream =
       std::make_shared<StreamState>(request_id, commands_, parts_.tokenizer, request.sampling);
-  if (!commands_->push(SubmitCommand{std::move(*choices), stream, submitted})) {
+  if (!commands_->push(SubmitCommand{std::move(choices), std::move(texts), stream, submitted})) {
     return shutting_down();
   }
   return stream;
@@ -49,12 +63,13 @@ Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request
 std::function<void()> EngineCore::register_document(
     const Segment& document, const DocumentOptions& options,
     std::function<void(Expected<CachedDocument>)> done) {
-  auto sequence = prepare_document(document, options, parts_, memo_);
-  if (!sequence.ok()) {
-    done(sequence.status());
+  auto given = prepare_document(document, options, parts_, memo_);
+  if (!given.ok()) {
+    done(given.status());
     return [] {};
   }
-  Command command = RegisterCommand{std::move(*sequence), std::move(done)};
+  auto sequences = make_choices(std::make_shared<const GivenRequest>(*std::move(given)), 1);
+  Command command = RegisterCommand{std::move(sequences.front()), std::move(done)};
   auto& registration = std::get<RegisterCommand>(command);
   {
     const std::lock_guard lock(submit_mutex_);
@@ -69,11 +84,20 @@ std::function<void()> EngineCore::register_document(
 }
 
 // The promise is shared: the engine's thread may still be in it when the wait is over.
-void EngineCore::call(const std::function<void(StepLoop&)>& call) {
+Status EngineCore::call(const std::function<Status(StepLoop&)>& call) {
+  Status result = shutting_down();
   const auto done = std::make_shared<std::promise<void>>();
-  const bool queued =
-      commands_->push(CallCommand{[&] { call(loop_); }, [done] { done->set_value(); }});
-  if (queued) done->get_future().wait();
+  const auto run = [&] {
+    try {
+      result = call(loop_);
+    } catch (const std::bad_alloc&) {
+      result = resource_exhausted("memory does not suffice");
+    } catch (const std::exception& error) {
+      result = internal_error(error.what());
+    }
+  };
+  if (commands_->push(CallCommand{run, [done] { done->set_value(); }})) done->get_future().wait();
+  return result;
 }
 
 }  // namespace anyslot::internal

@@ -26,8 +26,14 @@ class EngineCore {
   /// See Engine.
   std::function<void()> register_document(const Segment& document, const DocumentOptions& options,
                                           std::function<void(Expected<CachedDocument>)> done);
-  /// Runs `call` between two steps on the engine thread and waits for it.
-  void call(const std::function<void(StepLoop&)>& call);
+  /// Runs `call` between two steps on the engine thread, waits for it and returns what it did:
+  /// kInternal or kResourceExhausted when it threw, which disturbs nobody else; kUnavailable when
+  /// the engine is shutting down, and it did not run.
+  Status call(const std::function<Status(StepLoop&)>& call);
+
+  /// Ends the engine's thread after the current step; from any thread. What is asked of the engine
+  /// then fails with kUnavailable.
+  void close() { commands_->close(); }
 
   const EngineParts& parts() const { return parts_; }
   KvStorage& storage() { return *parts_.storage; }

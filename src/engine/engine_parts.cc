@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backend/tracing_backend.h"
+#include "base/compute_type.h"
 #include "base/cpu_count.h"
 #include "base/system_memory.h"
 
@@ -59,7 +60,7 @@ Status check_config(const EngineConfig& config) {
 
 Expected<std::unique_ptr<Backend>> create_backend(const EngineConfig& config) {
   BackendOptions options;
-  options.dtype = config.dtype == ComputeType::kFloat32 ? DType::kFloat32 : DType::kBFloat16;
+  options.dtype = dtype_of(config.dtype);
   options.num_threads = config.num_threads;
   options.max_isa = config.max_isa;
   options.int8_weights = config.weights == WeightType::kInt8;
@@ -161,14 +162,17 @@ Expected<int64_t> kv_bytes_of_device(const EngineConfig& config, const MemoryInf
 }
 
 Expected<int64_t> default_kv_bytes(const EngineParts& parts) {
-  const std::optional<MemoryInfo> device = parts.backend->device_memory();
-  if (device) return kv_bytes_of_device(parts.config, *device);
+  const Expected<std::optional<MemoryInfo>> device = parts.backend->device_memory();
+  if (!device.ok()) return device.status();
+  if (*device) return kv_bytes_of_device(parts.config, **device);
   return std::min(available_memory_bytes() / 4, kDefaultKvLimit);
 }
 
 Status create_kv_pool(EngineParts& parts) {
   EngineConfig& config = parts.config;
-  if (parts.backend->device_memory()) {
+  const Expected<std::optional<MemoryInfo>> device = parts.backend->device_memory();
+  if (!device.ok()) return device.status();
+  if (*device) {
     if (Status status = parts.decoder->reserve(config.max_batch_tokens); !status) return status;
   }
   if (config.kv_cache_bytes == 0) {
@@ -176,7 +180,7 @@ Status create_kv_pool(EngineParts& parts) {
     if (!bytes.ok()) return bytes.status();
     config.kv_cache_bytes = *bytes;
   }
-  const DType dtype = config.dtype == ComputeType::kFloat32 ? DType::kFloat32 : DType::kBFloat16;
+  const DType dtype = dtype_of(config.dtype);
   const auto block_bytes = static_cast<int64_t>(parts.decoder->kv_shape(dtype, 1).block_bytes());
   const int64_t num_blocks = std::min(config.kv_cache_bytes / block_bytes, kMaxBlocks);
   if (num_blocks < 1) {

@@ -114,105 +114,86 @@ std::string mebibytes(int64_t blocks, const EngineParts& parts) {
   return fmt::format("{:.1f} MiB", bytes / (1 << 20));
 }
 
-Status check_length(const Sequence& sequence, const EngineParts& parts) {
-  if (sequence.num_prompt_tokens >= parts.config.max_model_len) {
+Status check_length(const GivenRequest& request, const EngineParts& parts) {
+  if (request.num_prompt_tokens() >= parts.config.max_model_len) {
     return out_of_range(
         fmt::format("the prompt has {} tokens, which leaves no room for an answer within the "
                     "model's length of {}; "
                     "shorten it or raise --max-model-len",
-                    sequence.num_prompt_tokens, parts.config.max_model_len));
+                    request.num_prompt_tokens(), parts.config.max_model_len));
   }
-  const int64_t needed = max_blocks(sequence, sequence.sampling.max_tokens);
+  const int64_t needed = max_blocks(request, request.sampling.max_tokens);
   const int64_t given = parts.storage->shape().num_blocks;
   if (needed > given) {
     return out_of_range(
         fmt::format("the request needs {} KV blocks ({}) for {} prompt and {} answer tokens, but "
                     "the pool has {} ({}); "
                     "raise --kv-cache or shorten the request",
-                    needed, mebibytes(needed, parts), sequence.num_prompt_tokens,
-                    sequence.sampling.max_tokens, given, mebibytes(given, parts)));
+                    needed, mebibytes(needed, parts), request.num_prompt_tokens(),
+                    request.sampling.max_tokens, given, mebibytes(given, parts)));
   }
   return {};
 }
 
 // The longest answer that the pool holds beside the prompt, if that is shorter; one token at least.
-void fit_to_pool(Sequence& sequence, const EngineParts& parts) {
+void fit_to_pool(GivenRequest& request, const EngineParts& parts) {
   const int64_t given = parts.storage->shape().num_blocks;
-  int& max_tokens = sequence.sampling.max_tokens;
-  const int64_t too_many = max_blocks(sequence, max_tokens) - given;
+  int& max_tokens = request.sampling.max_tokens;
+  const int64_t too_many = max_blocks(request, max_tokens) - given;
   if (too_many <= 0) return;
-  const int64_t tail = sequence.last_span().num_tokens();
+  const int64_t tail = request.spans.back().num_tokens();
   const int64_t room = (blocks_for(tail + max_tokens) - too_many) * kBlockSize - tail;
-  max_tokens = static_cast<int>(std::max<int64_t>({1, sequence.sampling.min_tokens, room}));
+  max_tokens = static_cast<int>(std::max<int64_t>({1, request.sampling.min_tokens, room}));
 }
 
 Tenant tenant_of(const std::string& tenant) {
   return tenant.empty() ? Tenant() : Tenant(owner_of(tenant));
 }
 
-Status check_document_size(const Sequence& document, const EngineParts& parts) {
-  if (document.num_prompt_tokens >= parts.config.max_model_len) {
+Status check_document_size(const GivenRequest& document, const EngineParts& parts) {
+  if (document.num_prompt_tokens() >= parts.config.max_model_len) {
     return out_of_range(
         fmt::format("the document has {} tokens, which leaves no room for a question within the "
                     "model's length of {}; shorten it or raise --max-model-len",
-                    document.num_prompt_tokens, parts.config.max_model_len));
+                    document.num_prompt_tokens(), parts.config.max_model_len));
   }
-  const int64_t needed = blocks_for(document.num_prompt_tokens);
+  const int64_t needed = blocks_for(document.num_prompt_tokens());
   const int64_t given = parts.storage->shape().num_blocks;
   if (needed > given) {
     return out_of_range(
         fmt::format("the document needs {} KV blocks ({}) for {} tokens, but the pool has {} ({}); "
                     "raise --kv-cache or shorten the document",
-                    needed, mebibytes(needed, parts), document.num_prompt_tokens, given,
+                    needed, mebibytes(needed, parts), document.num_prompt_tokens(), given,
                     mebibytes(given, parts)));
   }
   return {};
 }
 
-/// Takes the memory that the answer's tokens need here, not on the engine's thread between steps.
-void reserve_answer(Sequence& sequence) {
-  SequenceSpan& span = sequence.last_span();
-  const int64_t max_tokens = sequence.sampling.max_tokens;
-  const auto max_blocks = static_cast<size_t>(blocks_for(span.num_tokens() + max_tokens));
-  sequence.tokens.reserve(static_cast<size_t>(sequence.num_prompt_tokens + max_tokens));
-  span.blocks.reserve(max_blocks);
-  if (!span.indexed) return;
-  span.text_entries.reserve(max_blocks);
-  span.block_keys.reserve(max_blocks);
-}
-
 }  // namespace
 
-Expected<std::vector<std::unique_ptr<Sequence>>> prepare_request(const Request& request,
-                                                                 const EngineParts& parts,
-                                                                 TokenMemo& memo) {
+Expected<GivenRequest> prepare_request(const Request& request, const EngineParts& parts,
+                                       TokenMemo& memo) {
   if (Status status = check_sampling(request.sampling, parts); !status.ok()) return status;
   const MethodTraits traits = traits_of(request.method, parts);
   auto segments = tokenize_segments(request, traits, parts, memo);
   if (!segments.ok()) return segments.status();
 
-  std::unique_ptr<Sequence> sequence =
-      expand_prompt(*segments, traits, parts.key_domain, request.cache_salt);
-  sequence->sampling = request.sampling;
-  sequence->sampling.max_tokens = static_cast<int>(std::clamp<int64_t>(
-      parts.config.max_model_len - sequence->num_prompt_tokens, 1, request.sampling.max_tokens));
-  if (request.fit_max_tokens) fit_to_pool(*sequence, parts);
-  sequence->prompt_logits = request.prompt_logits;
-  sequence->tenant = tenant_of(request.tenant);
-  if (!request.sampling.ignore_eos) sequence->stop_token_ids = parts.stop_token_ids;
-  sequence->stop_token_ids.insert(sequence->stop_token_ids.end(),
-                                  request.sampling.stop_token_ids.begin(),
-                                  request.sampling.stop_token_ids.end());
-  if (Status status = check_length(*sequence, parts); !status.ok()) return status;
-  std::vector<std::unique_ptr<Sequence>> choices = further_choices(*sequence, request.sampling.n);
-  choices.insert(choices.begin(), std::move(sequence));
-  for (const auto& choice : choices) reserve_answer(*choice);
-  return choices;
+  GivenRequest given = expand_prompt(*segments, traits, parts.key_domain, request.cache_salt);
+  given.sampling = request.sampling;
+  given.sampling.max_tokens = static_cast<int>(std::clamp<int64_t>(
+      parts.config.max_model_len - given.num_prompt_tokens(), 1, request.sampling.max_tokens));
+  if (request.fit_max_tokens) fit_to_pool(given, parts);
+  given.prompt_logits = request.prompt_logits;
+  given.tenant = tenant_of(request.tenant);
+  if (!request.sampling.ignore_eos) given.stop_token_ids = parts.stop_token_ids;
+  given.stop_token_ids.insert(given.stop_token_ids.end(), request.sampling.stop_token_ids.begin(),
+                              request.sampling.stop_token_ids.end());
+  if (Status status = check_length(given, parts); !status.ok()) return status;
+  return given;
 }
 
-Expected<std::unique_ptr<Sequence>> prepare_document(const Segment& document,
-                                                     const DocumentOptions& options,
-                                                     const EngineParts& parts, TokenMemo& memo) {
+Expected<GivenRequest> prepare_document(const Segment& document, const DocumentOptions& options,
+                                        const EngineParts& parts, TokenMemo& memo) {
   const MethodTraits traits = traits_of(options.method, parts);
   if (document.kind != SegmentKind::kDocument) {
     return invalid_argument("what is registered must be a document, not text");
@@ -226,10 +207,10 @@ Expected<std::unique_ptr<Sequence>> prepare_document(const Segment& document,
   if (!segment.ok()) return segment.status();
   if (segment->token_ids.empty()) return invalid_argument("the document has no tokens");
   segment->document_index = 0;
-  auto sequence = expand_document(*segment, traits, parts.key_domain, options.cache_salt);
-  sequence->tenant = tenant_of(options.tenant);
-  if (Status status = check_document_size(*sequence, parts); !status.ok()) return status;
-  return sequence;
+  GivenRequest given = expand_document(*segment, traits, parts.key_domain, options.cache_salt);
+  given.tenant = tenant_of(options.tenant);
+  if (Status status = check_document_size(given, parts); !status.ok()) return status;
+  return given;
 }
 
 }  // namespace anyslot::internal

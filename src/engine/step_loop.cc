@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <new>
 #include <ratio>
 #include <utility>
 
@@ -13,12 +14,9 @@ namespace anyslot::internal {
 
 namespace {
 
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
+using Ticks = std::chrono::duration<int64_t, std::ratio<1, kTicksPerSecond>>;
 
 int64_t steady_ticks() {
-  using Ticks = std::chrono::duration<int64_t, std::ratio<1, kTicksPerSecond>>;
   return std::chrono::duration_cast<Ticks>(Clock::now().time_since_epoch()).count();
 }
 
@@ -34,6 +32,7 @@ StepLoop::StepLoop(EngineParts& parts, std::shared_ptr<CommandQueue> commands)
       commands_(std::move(commands)),
       cache_(parts.storage->shape().num_blocks),
       scheduler_(scheduler_config(parts.config), cache_),
+      clients_(totals_, parts.stop_token_ids),
       documents_(cache_, scheduler_, static_cast<int64_t>(parts.storage->shape().block_bytes())),
       ticks_(steady_ticks) {
   publish_stats();
@@ -43,7 +42,8 @@ void StepLoop::run() {
   while (!commands_->closed()) {
     const bool idle = scheduler_.num_running() + scheduler_.num_waiting() == 0;
     if (trace_ != nullptr) trace_->flush(idle ? 0 : TraceFile::kMaxPending / 2);
-    take_commands(idle);
+    if (idle) wait_idle();
+    take_commands();
     TraceSpan span(trace_, "step");
     guarded([&] {
       if (!plan_step()) return span.drop();
@@ -57,39 +57,69 @@ void StepLoop::run() {
     });
     send();
   }
-  take_commands(false);
-  end_all(FinishReason::kCancelled, {StatusCode::kUnavailable, "the engine is shutting down"});
+  take_commands();
+  guarded([&] {
+    end_all(FinishReason::kCancelled, {StatusCode::kUnavailable, "the engine is shutting down"});
+  });
   send();
 }
 
 template <typename Work>
-void StepLoop::guarded(const Work& work) {
+void StepLoop::guarded(const Work& work) noexcept {
   try {
     work();
   } catch (const std::exception& error) {
-    end_all(FinishReason::kError,
-            internal_error(std::string("the engine failed in a step: ") + error.what()));
+    fail_all(error);
   }
 }
 
-void StepLoop::take_commands(bool wait) {
-  std::vector<Command> commands = commands_->take(wait);
+// Where memory does not suffice to tell what happened, they are told that.
+void StepLoop::fail_all(const std::exception& error) noexcept {
+  try {
+    end_all(FinishReason::kError,
+            internal_error(std::string("the engine failed in a step: ") + error.what()));
+  } catch (const std::exception&) {
+    while (!clients_.empty()) {
+      const uint64_t id = clients_.any();
+      const size_t num_choices = clients_.break_off(id);
+      for (size_t choice = 0; choice < num_choices; ++choice) scheduler_.remove(id + choice);
+    }
+    documents_.break_off();
+  }
+}
+
+// What expires meanwhile goes at its time, so that its memory does not stay till the next request.
+void StepLoop::wait_idle() {
+  const int64_t expiry = cache_.next_expiry();
+  if (expiry == 0) return commands_->wait(std::nullopt);
+  commands_->wait(Ticks(std::max<int64_t>(1, expiry + 1 - ticks_())));
+}
+
+void StepLoop::take_commands() {
+  std::vector<Command> commands = commands_->take();
   cache_.set_tick(ticks_());
   for (Command& command : commands) {
     guarded([&] { std::visit([this](auto& c) { handle(c); }, command); });
   }
 }
 
+// A request that memory does not suffice for ends alone.
 void StepLoop::handle(SubmitCommand& command) {
-  const Sequence& first = *command.choices.front();
-  Client client;
-  client.stream = std::move(command.stream);
-  client.submitted = command.submitted;
-  client.choices.resize(command.choices.size());
-  if (!first.sampling.stop.empty()) {
-    for (Choice& choice : client.choices) choice.text.emplace(parts_.tokenizer, first.sampling);
+  const uint64_t id = command.choices.front()->request_id;
+  const std::shared_ptr<StreamState> stream = command.stream;
+  try {
+    submit(command);
+  } catch (const std::bad_alloc&) {
+    clients_.break_off(id);
+    stream->break_off();
+    for (size_t choice = 0; choice < command.choices.size(); ++choice)
+      scheduler_.remove(id + choice);
   }
-  clients_.emplace(first.request_id, std::move(client));
+}
+
+void StepLoop::submit(SubmitCommand& command) {
+  const Sequence& first = *command.choices.front();
+  clients_.add(command);
   if (const Status status = check_fits_beside_pins(first, cache_); !status.ok()) {
     end_request(first.request_id, FinishReason::kError, status);
     return;
@@ -110,7 +140,7 @@ void StepLoop::handle(CancelCommand& command) {
 }
 
 void StepLoop::handle(CallCommand& command) {
-  guarded(command.call);
+  command.call();
   publish_stats();
   command.done();
 }
@@ -124,16 +154,14 @@ bool StepLoop::plan_step() {
   TraceSpan span(trace_, "schedule");
   const bool planned = scheduler_.plan_step(plan_);
   if (!planned) span.drop();
-  for (Sequence* sequence : scheduler_.newly_admitted()) {
-    sequence->usage.queue_ms = milliseconds_since(clients_.at(sequence->request_id).submitted);
-  }
+  for (Sequence* sequence : scheduler_.newly_admitted()) clients_.start(*sequence);
   handle_ended();
   return planned;
 }
 
 void StepLoop::handle_ended() {
   for (const EndedSequence& ended : scheduler_.take_ended()) {
-    if (ended.sequence->has_answer) {
+    if (ended.sequence->has_answer()) {
       end_request(ended.sequence->request_id, FinishReason::kError, ended.status);
     } else {
       documents_.end(ended);
@@ -145,8 +173,8 @@ void StepLoop::handle_ended() {
 bool StepLoop::wants_only_likeliest() const {
   return std::ranges::all_of(scheduler_.sample_targets(), [](const SampleTarget& target) {
     const Sequence& sequence = *target.sequence;
-    return !sequence.prompt_logits && !sequence.sampling.logprobs &&
-           is_plain_greedy(sequence.sampling, sequence.num_generated());
+    return !sequence.wants_prompt_logits() && !sequence.sampling().logprobs &&
+           is_plain_greedy(sequence.sampling(), sequence.num_generated());
   });
 }
 
@@ -178,188 +206,94 @@ void StepLoop::run_step() {
   handle_samples();
 }
 
+std::span<const float> StepLoop::logits_of(size_t sample) const {
+  const auto vocab = static_cast<size_t>(parts_.model.vocab_size);
+  return std::span(logits_).subspan(sample * vocab, vocab);
+}
+
 void StepLoop::handle_samples() {
   const TraceSpan span(trace_, "sample",
                        {{"rows", static_cast<int64_t>(sample_positions_.size())}});
   size_t sample = 0;
   for (const SampleTarget& target : scheduler_.sample_targets()) {
-    Client& client = clients_.at(target.sequence->request_id);
     const size_t end = sample + static_cast<size_t>(target.num_rows);
-    if (target.sequence->prompt_logits) keep_prompt_logits(client, target, sample);
-    if (target.next_token) add_token_of(client, *target.sequence, end - 1);
+    for (; target.sequence->wants_prompt_logits() && sample < end; ++sample) {
+      clients_.keep_prompt_logits(*target.sequence, sample_positions_[sample], logits_of(sample));
+    }
+    if (target.next_token) add_token_of(*target.sequence, end - 1);
     sample = end;
   }
 }
 
-// A preempted request computes its prompt again; what was kept before stays.
-void StepLoop::keep_prompt_logits(Client& client, const SampleTarget& target, size_t first_sample) {
-  const auto vocab = static_cast<std::ptrdiff_t>(parts_.model.vocab_size);
-  for (int32_t i = 0; i < target.num_rows; ++i) {
-    const size_t sample = first_sample + static_cast<size_t>(i);
-    const int64_t position = sample_positions_[sample];
-    if (position < client.prompt_logits_end || position >= target.sequence->num_prompt_tokens)
-      continue;
-    const auto begin = logits_.begin() + static_cast<std::ptrdiff_t>(sample) * vocab;
-    client.prompt_logits.insert(client.prompt_logits.end(), begin, begin + vocab);
-    client.prompt_logits_end = position + 1;
-  }
-}
-
-void StepLoop::add_token_of(Client& client, Sequence& sequence, size_t sample) {
+void StepLoop::add_token_of(Sequence& sequence, size_t sample) {
   if (has_likeliest_) {
     const int32_t token = likeliest_[sample];
-    return token < 0 ? fail_choice(client, sequence) : add_token(client, sequence, token, {});
+    return token < 0 ? fail_choice(sequence) : add_token(sequence, token, {});
   }
-  const auto vocab = static_cast<size_t>(parts_.model.vocab_size);
-  const std::span<const float> logits =
-      std::span<const float>(logits_).subspan(sample * vocab, vocab);
+  const std::span<const float> logits = logits_of(sample);
   const bool finite = std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); });
-  if (!finite) return fail_choice(client, sequence);
-  add_token(client, sequence, choose_token(sequence, logits), logits);
+  if (!finite) return fail_choice(sequence);
+  add_token(sequence, choose_token(sequence, logits), logits);
 }
 
-void StepLoop::fail_choice(Client& client, const Sequence& sequence) {
-  take_usage(client, sequence);
+void StepLoop::fail_choice(const Sequence& sequence) {
+  clients_.take_usage(sequence);
   Event event;
   event.error_code = StatusCode::kInternal;
   event.error = "the model gave logits that are not finite; its weights or its settings are broken";
-  const std::unique_ptr<Sequence> removed = scheduler_.remove(sequence.id);
-  end_choice(removed->request_id, removed->choice, FinishReason::kError, std::move(event));
+  clients_.end_choice(sequence.request_id, sequence.choice, FinishReason::kError, std::move(event));
+  scheduler_.remove(sequence.id);
 }
 
-void StepLoop::add_token(Client& client, Sequence& sequence, int32_t token,
-                         std::span<const float> logits) {
+void StepLoop::add_token(Sequence& sequence, int32_t token, std::span<const float> logits) {
   scheduler_.append_token(sequence, token);
-  count_token(client, sequence);
-
   Event event;
-  event.choice = sequence.choice;
-  event.token_ids = {token};
-  event.prompt_logits = std::exchange(client.prompt_logits, {});
-  if (sequence.sampling.logprobs) {
-    event.logprobs = {token_logprobs(logits, token, sequence.sampling.top_logprobs)};
+  if (sequence.sampling().logprobs) {
+    event.logprobs = {token_logprobs(logits, token, sequence.sampling().top_logprobs)};
   }
-  send_token(client, sequence, std::move(event));
+  const bool ended = clients_.add_token(sequence, std::move(event));
+  if (ended) scheduler_.remove(sequence.id);
 }
 
 int32_t StepLoop::choose_token(const Sequence& sequence, std::span<const float> logits) {
   std::span<const int32_t> forbidden;
-  if (sequence.num_generated() < sequence.sampling.min_tokens) forbidden = sequence.stop_token_ids;
-  return sampler_.sample({logits, sequence.sampling, sequence.prompt(), sequence.generated(),
+  if (sequence.num_generated() < sequence.sampling().min_tokens)
+    forbidden = sequence.given->stop_token_ids;
+  return sampler_.sample({logits, sequence.sampling(), sequence.prompt(), sequence.generated(),
                           forbidden, static_cast<uint32_t>(sequence.choice)});
 }
 
-// The prompt's usage is that of choice 0, known once it was admitted.
-void StepLoop::take_usage(Client& client, const Sequence& sequence) {
-  if (sequence.choice == 0 && !client.has_first_token) client.usage = sequence.usage;
-}
-
-void StepLoop::count_token(Client& client, const Sequence& sequence) {
-  take_usage(client, sequence);
-  if (!std::exchange(client.has_first_token, true)) {
-    client.usage.ttft_ms = milliseconds_since(client.submitted);
-    count_prompt(client);
-  }
-  totals_.generated_tokens_total += 1;
-  client.usage.completion_tokens += 1;
-}
-
-// Once, and not for a request that was never admitted.
-void StepLoop::count_prompt(Client& client) {
-  const Usage& usage = client.usage;
-  if (usage.prompt_tokens == 0 || std::exchange(client.prompt_counted, true)) return;
-  totals_.prompt_tokens_total += usage.prompt_tokens;
-  totals_.cached_tokens_total += usage.cached_tokens;
-  totals_.text_cached_tokens_total += usage.cached_tokens;
-  for (const DocumentUsage& document : usage.documents) {
-    totals_.text_cached_tokens_total -= document.cached_tokens;
-    totals_.document_pool_tokens_total += document.cached_tokens;
-    const bool joined = document.source == DocumentSource::kJoined;
-    (joined ? totals_.document_joined_tokens_total : totals_.document_computed_tokens_total) +=
-        document.tokens - document.cached_tokens;
-  }
-}
-
-// Sends the newest token, and ends the choice if it is the last.
-void StepLoop::send_token(Client& client, const Sequence& sequence, Event event) {
-  const SamplingParams& sampling = sequence.sampling;
-  const int32_t token = sequence.tokens.back();
-  const auto contains_token = [token](const std::vector<int32_t>& ids) {
-    return std::find(ids.begin(), ids.end(), token) != ids.end();
-  };
-  const bool is_stop_token = contains_token(sequence.stop_token_ids);
-  auto& text = client.choices[static_cast<size_t>(sequence.choice)].text;
-  if (text) event.text = text->add(token, is_stop_token);
-
-  std::optional<FinishReason> reason;
-  if (is_stop_token) {
-    reason = FinishReason::kStop;
-    const bool by_model = !sampling.ignore_eos && contains_token(parts_.stop_token_ids);
-    if (!by_model) event.stop_reason = token;
-  } else if (text && text->stop_string()) {
-    reason = FinishReason::kStop;
-    event.stop_reason = sampling.stop[*text->stop_string()];
-  } else if (sequence.num_generated() >= sampling.max_tokens) {
-    reason = FinishReason::kLength;
-  }
-  if (!reason) {
-    post(client, std::move(event));
-    return;
-  }
-  const std::unique_ptr<Sequence> removed = scheduler_.remove(sequence.id);
-  end_choice(removed->request_id, removed->choice, *reason, std::move(event));
-}
-
-void StepLoop::end_choice(uint64_t request_id, int choice, FinishReason reason, Event event) {
-  Client& client = clients_.at(request_id);
-  Choice& ended = client.choices[static_cast<size_t>(choice)];
-  ended.ended = true;
-  if (ended.text && !ended.text->stop_string()) event.text += ended.text->finish();
-  event.choice = choice;
-  event.finish_reason = reason;
-  event.last = std::all_of(client.choices.begin(), client.choices.end(),
-                           [](const Choice& other) { return other.ended; });
-  if (event.last) {
-    count_prompt(client);
-    client.usage.total_ms = milliseconds_since(client.submitted);
-    event.usage = std::move(client.usage);
-  }
-  const bool last = event.last;
-  post(client, std::move(event));
-  if (last) clients_.erase(request_id);
-}
-
-void StepLoop::post(const Client& client, Event event) {
-  event.at_ms = milliseconds_since(client.submitted);
-  outbox_.emplace_back(client.stream, std::move(event));
-}
-
 void StepLoop::end_request(uint64_t request_id, FinishReason reason, const Status& error) {
-  for (int choice = 0; clients_.contains(request_id); ++choice) {
-    Client& client = clients_.at(request_id);
-    if (client.choices[static_cast<size_t>(choice)].ended) continue;
+  while (clients_.contains(request_id)) {
+    const int choice = clients_.next_choice(request_id);
     const auto sequence = scheduler_.remove(request_id + static_cast<uint64_t>(choice));
-    if (sequence != nullptr) take_usage(client, *sequence);
+    if (sequence != nullptr) clients_.take_usage(*sequence);
     Event event;
     if (reason == FinishReason::kError) {
       event.error = error.message();
       event.error_code = error.code();
     }
-    end_choice(request_id, choice, reason, std::move(event));
+    clients_.end_choice(request_id, choice, reason, std::move(event));
   }
 }
 
 void StepLoop::end_all(FinishReason reason, const Status& error) {
-  while (!clients_.empty()) end_request(clients_.begin()->first, reason, error);
+  while (!clients_.empty()) end_request(clients_.any(), reason, error);
   documents_.end_all(error);
 }
 
+// One reader's failure is its own.
+void StepLoop::end_failed() {
+  while (const auto request_id = clients_.find_failed()) {
+    end_request(*request_id, FinishReason::kCancelled, {});
+  }
+}
+
 void StepLoop::send() {
-  TraceSpan span(trace_, "deliver", {{"events", static_cast<int64_t>(outbox_.size())}});
-  if (outbox_.empty()) span.drop();
+  TraceSpan span(trace_, "deliver", {{"events", static_cast<int64_t>(clients_.num_unsent())}});
+  if (clients_.num_unsent() == 0) span.drop();
   publish_stats();
-  for (auto& [stream, event] : outbox_) stream->push(std::move(event));
-  outbox_.clear();
+  while (!clients_.send()) guarded([&] { end_failed(); });
   documents_.deliver();
 }
 

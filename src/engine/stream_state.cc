@@ -1,5 +1,6 @@
 #include "engine/stream_state.h"
 
+#include <new>
 #include <utility>
 
 namespace anyslot::internal {
@@ -9,14 +10,42 @@ StreamState::StreamState(uint64_t request_id, std::shared_ptr<CommandQueue> engi
                          const SamplingParams& sampling)
     : id(request_id), commands(std::move(engine_commands)) {
   if (tokenizer == nullptr || !sampling.stop.empty()) return;
-  texts_.assign(static_cast<size_t>(sampling.n), AnswerText(tokenizer, sampling));
+  texts_.assign(static_cast<size_t>(sampling.n), AnswerText(tokenizer, sampling, nullptr));
 }
 
-void StreamState::push(Event event) {
+// With the lock held. A function that throws is called again for the next event, lest the reader
+// never learn of the end.
+bool StreamState::call_reader() noexcept {
+  if (!reader_waits_) return true;
+  try {
+    on_event_();
+  } catch (...) {
+    return false;
+  }
+  reader_waits_ = false;
+  return true;
+}
+
+bool StreamState::push(Event event) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    events_.push_back(std::move(event));
-    if (std::exchange(reader_waits_, false)) on_event_();
+    try {
+      if (!is_broken_) events_.push_back(std::move(event));
+    } catch (const std::bad_alloc&) {
+      is_broken_ = true;
+    }
+    const bool is_called = call_reader();
+    has_failed_ = has_failed_ || is_broken_ || !is_called;
+  }
+  ready_.notify_one();
+  return !has_failed_;
+}
+
+void StreamState::break_off() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    is_broken_ = true;
+    static_cast<void>(call_reader());
   }
   ready_.notify_one();
 }
@@ -32,11 +61,12 @@ void StreamState::decode_text(Event& event) {
   if (event.finish_reason) event.text += text.finish();
 }
 
-// With the lock held.
-void StreamState::take_events() {
+// With the lock held. False when there are none, and none will come.
+bool StreamState::take_events() {
   taken_.clear();
   num_read_ = 0;
   std::swap(taken_, events_);  // both keep their memory
+  return has_taken();
 }
 
 Event StreamState::read_event() {
@@ -52,12 +82,22 @@ Event StreamState::read_event() {
   return event;
 }
 
+Event StreamState::read_breakage() {
+  Event event;
+  event.finish_reason = FinishReason::kError;
+  event.error_code = StatusCode::kResourceExhausted;
+  event.error = "memory did not suffice to go on with the request";
+  event.last = true;
+  last_ = event;
+  return event;
+}
+
 Event StreamState::next() {
   if (last_) return *last_;
   if (!has_taken()) {
     std::unique_lock lock(mutex_);
-    ready_.wait(lock, [this] { return !events_.empty(); });
-    take_events();
+    ready_.wait(lock, [this] { return has_event(); });
+    if (!take_events()) return read_breakage();
   }
   return read_event();
 }
@@ -66,11 +106,11 @@ std::optional<Event> StreamState::try_next() {
   if (last_) return std::nullopt;
   if (!has_taken()) {
     const std::lock_guard lock(mutex_);
-    if (events_.empty()) {
+    if (!has_event()) {
       reader_waits_ = on_event_ != nullptr;
       return std::nullopt;
     }
-    take_events();
+    if (!take_events()) return read_breakage();
   }
   return read_event();
 }
@@ -78,9 +118,8 @@ std::optional<Event> StreamState::try_next() {
 void StreamState::on_ready(std::function<void()> ready) {
   const std::lock_guard lock(mutex_);
   std::swap(on_event_, ready);  // the old one goes after the lock: it may own the stream
-  const bool has_event = has_taken() || !events_.empty();
-  reader_waits_ = on_event_ != nullptr && !has_event && !last_;
-  if (on_event_ != nullptr && has_event) on_event_();
+  reader_waits_ = on_event_ != nullptr && !has_event() && !last_;
+  if (on_event_ != nullptr && has_event() && !last_) on_event_();
 }
 
 void StreamState::abandon() {

@@ -23,8 +23,13 @@ struct StreamState {
   StreamState(uint64_t request_id, std::shared_ptr<CommandQueue> engine_commands,
               const std::shared_ptr<const Tokenizer>& tokenizer, const SamplingParams& sampling);
 
-  /// Engine thread.
-  void push(Event event);
+  /// Engine thread. False when the reader cannot be served: memory did not suffice, after which it
+  /// gets no more than an error, or the function of on_ready threw. The request is to end then.
+  [[nodiscard]] bool push(Event event) noexcept;
+  /// Ends the reader's events with that error. Takes no memory.
+  void break_off() noexcept;
+  /// Whether a push was in vain. Engine thread.
+  bool has_failed() const { return has_failed_; }
 
   /// Reader's thread; see Stream.
   Event next();
@@ -39,8 +44,11 @@ struct StreamState {
 
  private:
   bool has_taken() const { return num_read_ < taken_.size(); }
-  void take_events();
+  bool has_event() const { return has_taken() || !events_.empty() || is_broken_; }
+  bool call_reader() noexcept;
+  bool take_events();
   Event read_event();
+  Event read_breakage();
   void decode_text(Event& event);
 
   std::mutex mutex_;
@@ -48,7 +56,9 @@ struct StreamState {
   std::vector<Event> events_;
   std::function<void()> on_event_;  // called with the lock held, so that it ends with its stream
   bool reader_waits_ = false;       // for on_event_
+  bool is_broken_ = false;          // events were lost
 
+  bool has_failed_ = false;        // for the engine's thread
   std::vector<Event> taken_;       // by the reader
   size_t num_read_ = 0;            // of them
   std::vector<AnswerText> texts_;  // of each choice; none if there is nothing to make here

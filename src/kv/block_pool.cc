@@ -19,14 +19,21 @@ BlockPool::BlockPool(int64_t num_blocks) : num_blocks_(num_blocks) {
 }
 
 std::vector<BlockId> BlockPool::allocate(int64_t count) {
+  std::vector<BlockId> blocks;
+  allocate(count, blocks);
+  return blocks;
+}
+
+void BlockPool::allocate(int64_t count, std::vector<BlockId>& blocks) {
   if (count < 0 || count > num_free()) {
     throw std::logic_error("allocating " + std::to_string(count) + " blocks of " +
                            std::to_string(num_free()) + " free ones");
   }
-  std::vector<BlockId> blocks(free_.rbegin(), free_.rbegin() + count);
+  blocks.insert(blocks.end(), free_.rbegin(), free_.rbegin() + count);
   free_.resize(free_.size() - static_cast<size_t>(count));
-  for (const BlockId block : blocks) is_free_[static_cast<size_t>(block)] = false;
-  return blocks;
+  for (const BlockId block : std::span(blocks).last(static_cast<size_t>(count))) {
+    is_free_[static_cast<size_t>(block)] = false;
+  }
 }
 
 BlockId BlockPool::allocate_one() {

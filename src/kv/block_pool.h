@@ -19,6 +19,8 @@ class BlockPool {
 
   /// Takes `count` blocks; the caller has checked num_free(), std::logic_error otherwise.
   std::vector<BlockId> allocate(int64_t count);
+  /// The same, appended to `blocks`: takes no memory when those have room for them.
+  void allocate(int64_t count, std::vector<BlockId>& blocks);
   /// Takes one; the caller has checked num_free(), std::logic_error otherwise.
   BlockId allocate_one();
   /// Gives blocks back. Throws std::logic_error, and frees none of them, when one of them is no

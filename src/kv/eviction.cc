@@ -4,6 +4,7 @@
 #include <bit>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace anyslot {
 
@@ -42,8 +43,15 @@ void EvictionPolicy::remove(EvictionHandle& handle) {
   unindex_expiry(handle);
 }
 
+void EvictionPolicy::reserve_expiry(EvictionHandle& handle) {
+  if (handle.expiry_ != 0 || !handle.expiry_node_.empty()) return;
+  ExpirySet one{{0, 0, &handle}};
+  handle.expiry_node_ = one.extract(one.begin());
+}
+
 void EvictionPolicy::set_expiry(EvictionHandle& handle, int64_t expiry) {
   if (!contains(handle)) throw std::logic_error("the policy does not hold this entry's expiry");
+  if (expiry != 0) reserve_expiry(handle);
   unindex_expiry(handle);
   index_expiry(handle, expiry);
 }
@@ -125,13 +133,19 @@ void EvictionPolicy::unlink(EvictionHandle& handle) {
 }
 
 void EvictionPolicy::index_expiry(EvictionHandle& handle, int64_t expiry) {
-  if (expiry != 0) by_expiry_.emplace(expiry, next_order_, &handle);
+  if (expiry != 0) {
+    reserve_expiry(handle);
+    handle.expiry_node_.value() = {expiry, next_order_, &handle};
+    by_expiry_.insert(std::move(handle.expiry_node_));
+  }
   handle.expiry_ = expiry;
   handle.order_ = next_order_++;
 }
 
 void EvictionPolicy::unindex_expiry(EvictionHandle& handle) {
-  if (handle.expiry_ != 0) by_expiry_.erase({handle.expiry_, handle.order_, &handle});
+  if (handle.expiry_ == 0) return;
+  handle.expiry_node_ = by_expiry_.extract({handle.expiry_, handle.order_, &handle});
+  handle.expiry_ = 0;
 }
 
 Status EvictionPolicy::check_integrity() const {

@@ -10,6 +10,10 @@
 namespace anyslot {
 
 struct CacheEntry;
+class EvictionHandle;
+
+/// Expiry, order among those of equal expiry, and whose they are.
+using ExpirySet = std::set<std::tuple<int64_t, int64_t, EvictionHandle*>>;
 
 /// What the eviction policy remembers of one entry: its uses, and, while it is evictable, its
 /// place. Part of the entry, so that the policy allocates nothing for it. Neither copied nor moved.
@@ -28,9 +32,11 @@ class EvictionHandle {
   CacheEntry* entry_ = nullptr;
   int64_t num_blocks_ = 0;
   int64_t expiry_ = 0;
-  int64_t order_ = 0;  // among those of equal expiry
-  int64_t age_ = 0;    // of the policy, when uses_ and level_ were right
-  int uses_ = 1;       // its insertion
+  int64_t order_ = 0;                 // among those of equal expiry
+  int64_t age_ = 0;                   // of the policy, when uses_ and level_ were right
+  ExpirySet::node_type expiry_node_;  // kept while it is not evictable, so that becoming it needs
+                                      // no memory
+  int uses_ = 1;                      // its insertion
   int level_ = 0;
 };
 
@@ -47,7 +53,8 @@ class EvictionHandle {
 /// An entry that is used whenever another one is, and becomes evictable after it, is never evicted
 /// before it unless it expires: a chain of text blocks released from its end goes leaf first.
 ///
-/// O(1) per operation; O(log n) for entries that have an expiry.
+/// O(1) per operation; O(log n) for entries that have an expiry. Takes memory for the first expiry
+/// of a handle only.
 class EvictionPolicy {
  public:
   static constexpr int kProtectedPercent = 80;
@@ -70,6 +77,8 @@ class EvictionPolicy {
   /// It is no longer evictable. Throws std::logic_error when it was not.
   void remove(EvictionHandle& handle);
   bool contains(const EvictionHandle& handle) const { return handle.next_ != nullptr; }
+  /// Takes the memory that an expiry of this handle needs.
+  static void reserve_expiry(EvictionHandle& handle);
   /// Changes the expiry of an evictable entry; its place stays.
   void set_expiry(EvictionHandle& handle, int64_t expiry);
 
@@ -83,6 +92,9 @@ class EvictionPolicy {
   CacheEntry* evict();
   /// Whether that entry has expired.
   bool has_expired() const;
+
+  /// The lowest expiry of an evictable entry; 0 when none has one.
+  int64_t next_expiry() const { return by_expiry_.empty() ? 0 : std::get<0>(*by_expiry_.begin()); }
 
   /// Entries whose expiry is below the tick have expired. The unit is the caller's.
   void set_tick(int64_t tick) { tick_ = tick; }
@@ -103,8 +115,6 @@ class EvictionPolicy {
         end;  // closes the ring: end.next_ is the head (most recent), end.previous_ the tail
     int64_t num_blocks = 0;
   };
-  using ExpiryKey = std::tuple<int64_t, int64_t, EvictionHandle*>;  // expiry, order, handle
-
   void settle(EvictionHandle& handle) const;
   void push_front(EvictionHandle& handle, int level);
   void unlink(EvictionHandle& handle);
@@ -115,7 +125,7 @@ class EvictionPolicy {
   void grow_old();
 
   std::array<Queue, kLevels> levels_;
-  std::set<ExpiryKey> by_expiry_;  // of evictable entries that have one
+  ExpirySet by_expiry_;  // of evictable entries that have one
   int64_t pool_blocks_;
   int64_t protected_blocks_ = 0;
   int64_t blocks_evicted_ = 0;  // since uses were last halved

@@ -1,6 +1,8 @@
 // Pins, times to live, lists and removal.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "kv/test_kv_cache.h"
@@ -160,6 +162,32 @@ TEST_F(KvCacheTest, ListsTheDocumentsOfAnOwnerTheLatestUsedFirst) {
   EXPECT_EQ(listed[1].id, "second 2");
   EXPECT_EQ(listed[1].hits, 0);
   EXPECT_TRUE(cache_.documents(key(102)).empty());
+}
+
+// Its duration would tell how many others have, and hold up everybody's steps.
+TEST(KvCacheListing, CostsWhatAnOwnerHasHoweverManyOthersHave) {
+  constexpr int64_t kOthers = 50'000;
+  KvCache cache(kOthers + 2);
+  const auto add = [&](int64_t name, const Digest& owner) {
+    CacheEntry* const entry = cache.insert_encoding(key(name), kBlockSize, owner);
+    cache.list_document(*entry, "");
+    cache.mark_ready(*entry);
+    cache.release(*entry);
+  };
+  const auto seconds_to_list = [&](const Digest& owner) {
+    double least = 1e9;
+    for (int i = 0; i < 20; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      EXPECT_EQ(cache.documents(owner).size(), 1U);
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+      least = std::min(least, taken.count());
+    }
+    return least;
+  };
+  add(-1, key(-10));
+  const double alone = seconds_to_list(key(-10));
+  for (int64_t name = 0; name < kOthers; ++name) add(name, key(-11));
+  EXPECT_LT(seconds_to_list(key(-10)), 50 * alone + 20e-6);
 }
 
 TEST_F(KvCacheTest, WhatWasRemovedIsUnknown) {

@@ -16,6 +16,17 @@ void require(bool holds, const char* what) {
 
 int64_t num_blocks_of(const CacheEntry& entry) { return static_cast<int64_t>(entry.blocks.size()); }
 
+// With the memory for its blocks, so that they can be put in when it is entered and nothing can
+// fail any more.
+std::unique_ptr<CacheEntry> new_entry(const Digest& digest, EntryKind kind, int64_t num_tokens) {
+  auto entry = std::make_unique<CacheEntry>();
+  entry->digest = digest;
+  entry->kind = kind;
+  entry->num_tokens = num_tokens;
+  entry->blocks.reserve(static_cast<size_t>(blocks_for(num_tokens)));
+  return entry;
+}
+
 bool is_used(const CacheEntry& entry) { return entry.refs > 0 || entry.waiters > 0; }
 
 }  // namespace
@@ -42,13 +53,14 @@ CacheEntry* KvCache::insert_encoding(const Digest& digest, int64_t num_tokens, c
   require(find(digest) == nullptr, "insert_encoding: the digest is known already");
   const int64_t count = blocks_for(num_tokens);
   if (!make_room(count)) return nullptr;
-  CacheEntry& entry = add_entry(digest, EntryKind::kDocument, num_tokens);
-  entry.blocks = pool_.allocate(count);
-  entry.waiters = 1;
-  entry.document.owner = owner;
-  entry.document.tenant = tenant;
-  entry.document.born = policy_.tick();
-  entry.document.latest_use = ++num_uses_;
+  auto owned = new_entry(digest, EntryKind::kDocument, num_tokens);
+  owned->waiters = 1;
+  owned->document.owner = owner;
+  owned->document.tenant = tenant;
+  owned->document.born = policy_.tick();
+  owned->document.latest_use = ++num_uses_;
+  CacheEntry& entry = add_entry(std::move(owned));
+  pool_.allocate(count, entry.blocks);
   return &entry;
 }
 
@@ -90,7 +102,7 @@ int64_t KvCache::pinned_blocks(const Tenant& tenant) const {
   return found == pinned_by_tenant_.end() ? 0 : found->second;
 }
 
-Status KvCache::check_pins(int64_t more_blocks, const Tenant& tenant) const {
+Status KvCache::check_pins(int64_t more_blocks, const Tenant& tenant, int64_t others) const {
   const int64_t limit = pool_.num_blocks() / 2;
   const int64_t share = tenant ? limit / 2 : limit;
   const int64_t own = pinned_blocks(tenant);
@@ -103,7 +115,7 @@ Status KvCache::check_pins(int64_t more_blocks, const Tenant& tenant) const {
         " (" + (tenant ? "a quarter" : "half") +
         " of the KV cache) can be pinned: unpin other documents or enlarge the KV cache");
   }
-  if (pinned_blocks_ + more_blocks > limit) {
+  if (pinned_blocks_ + more_blocks + others > limit) {
     return resource_exhausted(wish +
                               ", but others have pinned too much for that now: try later, unpin "
                               "other documents or enlarge the KV cache");
@@ -112,10 +124,11 @@ Status KvCache::check_pins(int64_t more_blocks, const Tenant& tenant) const {
 }
 
 void KvCache::count_pinned(const CacheEntry& entry, int64_t blocks) {
+  if (entry.document.tenant) {
+    const auto counted = pinned_by_tenant_.try_emplace(*entry.document.tenant, 0).first;
+    if ((counted->second += blocks) == 0) pinned_by_tenant_.erase(counted);
+  }
   pinned_blocks_ += blocks;
-  if (!entry.document.tenant) return;
-  const auto counted = pinned_by_tenant_.try_emplace(*entry.document.tenant, 0).first;
-  if ((counted->second += blocks) == 0) pinned_by_tenant_.erase(counted);
 }
 
 Status KvCache::pin(CacheEntry& entry) {
@@ -124,8 +137,8 @@ Status KvCache::pin(CacheEntry& entry) {
     if (Status status = check_pins(num_blocks_of(entry), entry.document.tenant); !status.ok()) {
       return status;
     }
-    keep(entry);
     count_pinned(entry, num_blocks_of(entry));
+    keep(entry);
   }
   ++entry.pins;
   return {};
@@ -147,6 +160,7 @@ void KvCache::set_tick(int64_t tick) {
 }
 
 void KvCache::set_time_to_live(CacheEntry& entry, int64_t ticks) {
+  if (ticks > 0) EvictionPolicy::reserve_expiry(entry.eviction);
   entry.time_to_live = ticks;
   if (!policy_.contains(entry.eviction)) return;
   entry.expiry = expiry_from_now(entry);
@@ -182,9 +196,8 @@ DocumentInfo KvCache::describe(const CacheEntry& entry) const {
 
 std::vector<DocumentInfo> KvCache::documents(const Digest& owner) const {
   std::vector<DocumentInfo> result;
-  for (const CacheEntry* entry : documents_) {
-    const bool shown = entry->document.listed && !entry->removed && entry->document.owner == owner;
-    if (shown) result.push_back(describe(*entry));
+  for (const CacheEntry* entry : documents_.of(owner)) {
+    if (entry->document.listed && !entry->removed) result.push_back(describe(*entry));
   }
   std::ranges::sort(result, std::ranges::greater(), &DocumentInfo::latest_use);
   return result;
@@ -198,8 +211,9 @@ void KvCache::remove(CacheEntry& entry) {
     return;
   }
   // It lives on under a key that nobody asks for.
+  const Digest unknown = DigestBuilder().add("anyslot removed v1").add(++num_removed_).finish();
   auto node = entries_.extract(Digest(entry.digest));
-  entry.digest = DigestBuilder().add("anyslot removed v1").add(++num_removed_).finish();
+  entry.digest = unknown;
   entry.removed = true;
   node.key() = entry.digest;
   entries_.insert(std::move(node));
@@ -236,10 +250,11 @@ CacheEntry* KvCache::adopt_text_block(const Digest& digest, BlockId block) {
   require(pool_.contains(block) && is_private_[static_cast<size_t>(block)],
           "adopt_text_block: a block that is not private");
   if (find(digest) != nullptr) return nullptr;
-  CacheEntry& entry = add_entry(digest, EntryKind::kTextBlock, kBlockSize);
-  entry.blocks = {block};
-  entry.state = EntryState::kReady;
-  entry.refs = 1;
+  auto owned = new_entry(digest, EntryKind::kTextBlock, kBlockSize);
+  owned->blocks.push_back(block);
+  owned->state = EntryState::kReady;
+  owned->refs = 1;
+  CacheEntry& entry = add_entry(std::move(owned));
   is_private_[static_cast<size_t>(block)] = false;
   --private_blocks_;
   return &entry;
@@ -261,8 +276,8 @@ KvCacheStats KvCache::stats() const {
           .evictable_blocks = policy_.evictable_blocks(),
           .private_blocks = private_blocks_,
           .pinned_blocks = pinned_blocks_,
-          .document_entries = static_cast<int64_t>(documents_.size()),
-          .text_entries = static_cast<int64_t>(entries_.size() - documents_.size()),
+          .document_entries = documents_.size(),
+          .text_entries = static_cast<int64_t>(entries_.size()) - documents_.size(),
           .referenced_entries = referenced_entries_,
           .evictions_total = evictions_total_,
           .expirations_total = expirations_total_};
@@ -277,15 +292,18 @@ bool KvCache::make_room(int64_t count) {
   return true;
 }
 
-/// A new entry that is in use but holds no blocks yet.
-CacheEntry& KvCache::add_entry(const Digest& digest, EntryKind kind, int64_t num_tokens) {
-  auto owned = std::make_unique<CacheEntry>();
+/// Enters a new entry that is in use. When memory does not suffice, nothing has changed.
+CacheEntry& KvCache::add_entry(std::unique_ptr<CacheEntry> owned) {
   CacheEntry& entry = *owned;
-  entry.digest = digest;
-  entry.kind = kind;
-  entry.num_tokens = num_tokens;
-  entries_.emplace(digest, std::move(owned));
-  if (kind == EntryKind::kDocument) documents_.insert(&entry);
+  const auto added = entries_.emplace(entry.digest, std::move(owned)).first;
+  if (entry.kind == EntryKind::kDocument) {
+    try {
+      documents_.add(entry);
+    } catch (...) {
+      entries_.erase(added);
+      throw;
+    }
+  }
   ++referenced_entries_;
   return entry;
 }
@@ -293,7 +311,7 @@ CacheEntry& KvCache::add_entry(const Digest& digest, EntryKind kind, int64_t num
 void KvCache::remove_entry(CacheEntry& entry) {
   pool_.free(entry.blocks);
   if (entry.pins > 0) count_pinned(entry, -num_blocks_of(entry));
-  documents_.erase(&entry);
+  if (entry.kind == EntryKind::kDocument) documents_.remove(entry);
   entries_.erase(Digest(entry.digest));  // a copy: the key must outlive the entry
 }
 
@@ -306,4 +324,5 @@ void KvCache::make_evictable_if_unused(CacheEntry& entry) {
 void KvCache::keep(CacheEntry& entry) {
   if (policy_.contains(entry.eviction)) policy_.remove(entry.eviction);
 }
+
 }  // namespace anyslot

@@ -14,6 +14,7 @@
 #include "base/block.h"
 #include "base/hash.h"
 #include "kv/block_pool.h"
+#include "kv/document_index.h"
 #include "kv/eviction.h"
 
 namespace anyslot {
@@ -126,16 +127,19 @@ class KvCache {
   /// does.
   Status pin(CacheEntry& entry);
   void unpin(CacheEntry& entry);
-  /// Whether `more_blocks` that are not pinned could be; kResourceExhausted when more than half of
-  /// the pool would be, or more than a quarter for one tenant. A tenant is told of its own pins
-  /// only.
-  Status check_pins(int64_t more_blocks, const Tenant& tenant = {}) const;
+  /// Whether `more_blocks` that are not pinned could be, beside `others` that other tenants are to
+  /// have pinned then; kResourceExhausted when more than half of the pool would be, or more than a
+  /// quarter for one tenant. A tenant is told of its own pins only.
+  Status check_pins(int64_t more_blocks, const Tenant& tenant = {}, int64_t others = 0) const;
   /// Blocks that a tenant has pinned; all pinned ones without a tenant.
   int64_t pinned_blocks(const Tenant& tenant) const;
 
   /// The time that times to live are measured in; it never goes back, and the unit is the caller's.
   /// Entries that have expired then are gone.
   void set_tick(int64_t tick);
+  /// The last tick at which the next entry to expire serves, as long as nothing is used; 0: none
+  /// will expire.
+  int64_t next_expiry() const { return policy_.next_expiry(); }
   /// `ticks` > 0, or 0 for no limit. An entry that is used or pinned does not expire; its time runs
   /// from the end of that.
   void set_time_to_live(CacheEntry& entry, int64_t ticks);
@@ -168,12 +172,18 @@ class KvCache {
   /// Proves the counts; `private_blocks`: all blocks that callers own, in any order. Names the
   /// first contradiction; walks everything.
   Status check_integrity(std::span<const BlockId> private_blocks) const;
+  /// How often callers use each entry.
+  using EntryUses = std::unordered_map<const CacheEntry*, int64_t>;
+  /// Proves that the entries are in use exactly as `uses` says, and that just those of `encoding`
+  /// are being encoded.
+  Status check_uses(const EntryUses& uses,
+                    const std::unordered_set<const CacheEntry*>& encoding) const;
 
  private:
   friend struct KvCacheTestAccess;
 
   bool make_room(int64_t count);
-  CacheEntry& add_entry(const Digest& digest, EntryKind kind, int64_t num_tokens);
+  CacheEntry& add_entry(std::unique_ptr<CacheEntry> owned);
   void remove_entry(CacheEntry& entry);
   void count_pinned(const CacheEntry& entry, int64_t blocks);
   void make_evictable_if_unused(CacheEntry& entry);
@@ -190,7 +200,7 @@ class KvCache {
   int64_t private_blocks_ = 0;
   int64_t pinned_blocks_ = 0;
   std::unordered_map<Digest, int64_t, DigestHash> pinned_by_tenant_;  // above 0
-  std::unordered_set<const CacheEntry*> documents_;                   // those of entries_
+  DocumentIndex documents_;                                           // those of entries_
   int64_t referenced_entries_ = 0;
   int64_t evictions_total_ = 0;
   int64_t expirations_total_ = 0;

@@ -31,6 +31,32 @@ Status KvCache::check_integrity(std::span<const BlockId> private_blocks) const {
   return check_counters();
 }
 
+Status KvCache::check_uses(const EntryUses& uses,
+                           const std::unordered_set<const CacheEntry*>& encoding) const {
+  size_t num_used = 0;
+  size_t num_encoding = 0;
+  for (const auto& [digest, entry] : entries_) {
+    const auto used = uses.find(entry.get());
+    const int64_t found = used == uses.end() ? 0 : used->second;
+    if (entry->refs + entry->waiters != found) {
+      return wrong_entry(*entry, "is used " + std::to_string(found) + " times, but has " +
+                                     std::to_string(entry->refs) + " refs and " +
+                                     std::to_string(entry->waiters) + " waiters");
+    }
+    const bool has_job = encoding.contains(entry.get());
+    if (has_job != (entry->state == EntryState::kEncoding)) {
+      return wrong_entry(*entry, has_job ? "is ready, but a job encodes it"
+                                         : "waits to be encoded, but has no job");
+    }
+    num_used += found > 0 ? 1 : 0;
+    num_encoding += has_job ? 1 : 0;
+  }
+  if (num_used != uses.size() || num_encoding != encoding.size()) {
+    return internal_error("KV cache: an entry that is gone is used or encoded");
+  }
+  return {};
+}
+
 Status KvCache::check_entry(const CacheEntry& entry) const {
   if (entry.num_tokens <= 0 ||
       static_cast<int64_t>(entry.blocks.size()) != blocks_for(entry.num_tokens)) {
@@ -51,7 +77,7 @@ Status KvCache::check_entry(const CacheEntry& entry) const {
   if (entry.removed && (!used || entry.pins > 0)) {
     return wrong_entry(entry, "was removed but is pinned, or kept though nobody uses it");
   }
-  if (documents_.contains(&entry) != (entry.kind == EntryKind::kDocument)) {
+  if (documents_.contains(entry) != (entry.kind == EntryKind::kDocument)) {
     return wrong_entry(entry, "is a document that is not listed, or listed but no document");
   }
   if (!encoding && entry.waiters > 0) return wrong_entry(entry, "is ready but has waiters");
@@ -120,8 +146,8 @@ Status KvCache::check_counters() const {
     if (entry->pins > 0 && entry->document.tenant) by_tenant[*entry->document.tenant] += num_blocks;
     evictable += evictable_blocks(*entry);
   }
-  if (documents != static_cast<int64_t>(documents_.size())) {
-    return wrong_count("document entries", static_cast<int64_t>(documents_.size()), documents);
+  if (documents != documents_.size()) {
+    return wrong_count("document entries", documents_.size(), documents);
   }
   if (referenced != referenced_entries_) {
     return wrong_count("referenced entries", referenced_entries_, referenced);

@@ -73,6 +73,7 @@ struct Books {
   BlockId some_free_block() { return Access::free_list(cache).back(); }
 
   EvictionHandle stray;  // of no entry
+  CacheEntry stranger;   // of no cache
   KvCache cache{20};
   std::vector<BlockId> owned;
 };
@@ -117,9 +118,9 @@ INSTANTIATE_TEST_SUITE_P(
         Corruption{"was removed but is pinned, or kept",
                    [](Books& b) { b.pinned().removed = true; }},
         Corruption{"is a document that is not listed",
-                   [](Books& b) { Access::documents(b.cache).erase(&b.used()); }},
+                   [](Books& b) { Access::documents(b.cache).remove(b.used()); }},
         Corruption{"or listed but no document",
-                   [](Books& b) { Access::documents(b.cache).insert(&b.text()); }},
+                   [](Books& b) { Access::documents(b.cache).add(b.text()); }},
         Corruption{"is ready but has waiters", [](Books& b) { b.referenced().waiters = 1; }},
         Corruption{"is unused but cannot be evicted", [](Books& b) { b.referenced().refs = 0; }},
         Corruption{"is unused but cannot be evicted", [](Books& b) { b.pinned().pins = 0; }},
@@ -161,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Counters, CheckIntegrity,
     ::testing::Values(Corruption{"document entries: 6 counted, 5 found",
-                                 [](Books& b) { Access::documents(b.cache).insert(nullptr); }},
+                                 [](Books& b) { Access::documents(b.cache).add(b.stranger); }},
                       Corruption{"referenced entries: 4 counted, 3 found",
                                  [](Books& b) { ++Access::referenced_entries(b.cache); }},
                       Corruption{"pinned blocks: 3 counted, 2 found",

@@ -53,17 +53,7 @@ class WeightLoader {
     if (!status_) return values;
     values.reserve(static_cast<size_t>(view.cols));
     for (int64_t i = 0; i < view.cols; ++i) {
-      switch (view.dtype) {
-        case DType::kFloat32:
-          values.push_back(view.row_as<float>(0)[i]);
-          break;
-        case DType::kBFloat16:
-          values.push_back(bf16_to_float(view.row_as<bf16_t>(0)[i]));
-          break;
-        case DType::kFloat16:
-          values.push_back(fp16_to_float(view.row_as<uint16_t>(0)[i]));
-          break;
-      }
+      values.push_back(load_element(view.data, view.dtype, static_cast<size_t>(i)));
     }
     return values;
   }

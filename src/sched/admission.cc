@@ -1,6 +1,7 @@
 #include "sched/admission.h"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <unordered_set>
 #include <utility>
@@ -9,9 +10,9 @@ namespace anyslot {
 
 namespace {
 
-std::span<const int32_t> span_tokens(const Sequence& sequence, const SequenceSpan& span) {
-  return std::span(sequence.tokens)
-      .subspan(static_cast<size_t>(span.begin), static_cast<size_t>(span.num_tokens()));
+std::span<const int32_t> document_tokens(const Sequence& sequence, const SequenceSpan& span) {
+  return sequence.prompt().subspan(static_cast<size_t>(span.begin),
+                                   static_cast<size_t>(span.num_tokens()));
 }
 
 // Cached blocks at the head of a text span. The last token of a sequence is always computed, and so
@@ -19,14 +20,24 @@ std::span<const int32_t> span_tokens(const Sequence& sequence, const SequenceSpa
 std::vector<CacheEntry*> find_cached_text(const Sequence& sequence, const SequenceSpan& span,
                                           KvCache& cache) {
   int64_t reusable = span.num_tokens() - (&span == &sequence.last_span() ? 1 : 0);
-  if (sequence.prompt_logits) {
-    for (const TokenRange& range : sequence.text_ranges) {
+  if (sequence.wants_prompt_logits()) {
+    for (const TokenRange& range : sequence.given->text_ranges) {
       if (range.end > span.begin)
         reusable = std::min(reusable, std::max<int64_t>(0, range.begin - span.begin));
     }
   }
-  const auto blocks = std::min(static_cast<size_t>(reusable / kBlockSize), span.block_keys.size());
-  return cache.find_text_run(std::span(span.block_keys).first(blocks));
+  const auto blocks = static_cast<size_t>(reusable / kBlockSize);
+  std::span<const Digest> prompt_keys;
+  if (span.prompt_keys != nullptr) prompt_keys = *span.prompt_keys;
+  const size_t in_prompt = std::min(blocks, prompt_keys.size());
+  std::vector<CacheEntry*> found = cache.find_text_run(prompt_keys.first(in_prompt));
+  if (found.size() < in_prompt) return found;
+  const std::span<const Digest> answer_keys(span.answer_keys);
+  for (CacheEntry* const entry :
+       cache.find_text_run(answer_keys.first(std::min(blocks - in_prompt, answer_keys.size())))) {
+    found.push_back(entry);
+  }
+  return found;
 }
 
 int64_t num_private_blocks(const SequenceSpan& span) {
@@ -59,14 +70,35 @@ int64_t count_needed_blocks(const Sequence& sequence, KvCache& cache) {
   return needed;
 }
 
+// Takes the memory that the sequence needs while it runs: steps then take none, and what follows
+// here cannot fail half-way. Not before, since many may wait.
+void reserve_memory(Sequence& sequence) {
+  const int64_t max_answer = sequence.has_answer() ? sequence.sampling().max_tokens : 0;
+  const int64_t more_tokens = max_answer - sequence.num_generated();
+  sequence.answer.reserve(static_cast<size_t>(max_answer));
+  for (SequenceSpan& span : sequence.spans) {
+    const bool grows = &span == &sequence.last_span();
+    const auto blocks =
+        static_cast<size_t>(blocks_for(span.num_tokens() + (grows ? more_tokens : 0)));
+    if (span.role != SpanRole::kSharedDocument) span.blocks.reserve(blocks);
+    if (span.recompute_first_block) span.blocks.reserve(1);
+    if (!span.indexed) continue;
+    span.text_entries.reserve(blocks);
+    span.answer_keys.reserve(blocks - span.num_prompt_keys());
+  }
+}
+
 // Takes what is cached already, before any allocation could evict it.
 void acquire_cached(Sequence& sequence, KvCache& cache) {
   const bool counts = !sequence.usage_known;
   std::unordered_set<Digest, DigestHash> seen;
   for (SequenceSpan& span : sequence.spans) {
     if (span.is_document()) {
-      span.entry = cache.find(span.key);
-      if (span.entry != nullptr) cache.acquire(*span.entry, counts && seen.insert(span.key).second);
+      CacheEntry* const entry = cache.find(span.key);
+      if (entry == nullptr) continue;
+      const bool is_first = seen.insert(span.key).second;
+      span.entry = entry;
+      cache.acquire(*entry, counts && is_first);
       continue;
     }
     const std::vector<CacheEntry*> found = find_cached_text(sequence, span, cache);
@@ -88,11 +120,11 @@ void insert_missing(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
       cache.acquire(*span.entry, /*counts=*/false);
       continue;
     }
-    span.entry =
-        cache.insert_encoding(span.key, span.num_tokens(), sequence.owner, sequence.tenant);
+    span.entry = cache.insert_encoding(span.key, span.num_tokens(), sequence.given->owner,
+                                       sequence.given->tenant);
     if (span.entry == nullptr)
       throw std::logic_error("admission counted too few blocks for a document");
-    const std::span<const int32_t> tokens = span_tokens(sequence, span);
+    const std::span<const int32_t> tokens = document_tokens(sequence, span);
     jobs.emplace(span.entry, EncodeJob{{tokens.begin(), tokens.end()}, span.key_form, 0, 0});
   }
 }
@@ -122,7 +154,8 @@ void report_shared_documents(Sequence& sequence) {
     const int64_t own = span.num_own_tokens();
     const int64_t cached = ready ? span.num_tokens() - own : 0;
     sequence.usage.cached_tokens += cached;
-    if (document >= sequence.documents.size() || sequence.documents[document].begin != span.begin)
+    if (document >= sequence.given->documents.size() ||
+        sequence.given->documents[document].begin != span.begin)
       continue;
     DocumentUsage& usage = sequence.usage.documents[document++];
     usage.cached_tokens = cached;
@@ -136,8 +169,8 @@ void report_shared_documents(Sequence& sequence) {
 void report_documents_in_place(Sequence& sequence) {
   const int64_t cached = sequence.spans.front().num_computed;
   sequence.usage.cached_tokens = cached;
-  for (size_t i = 0; i < sequence.documents.size(); ++i) {
-    const GivenDocument& range = sequence.documents[i];
+  for (size_t i = 0; i < sequence.given->documents.size(); ++i) {
+    const GivenDocument& range = sequence.given->documents[i];
     DocumentUsage& usage = sequence.usage.documents[i];
     usage.cached_tokens = std::clamp<int64_t>(cached - range.begin, 0, usage.tokens);
     usage.source =
@@ -146,9 +179,9 @@ void report_documents_in_place(Sequence& sequence) {
 }
 
 void report_usage(Sequence& sequence) {
-  sequence.usage.prompt_tokens = sequence.num_prompt_tokens;
-  for (size_t i = 0; i < sequence.documents.size(); ++i) {
-    const GivenDocument& range = sequence.documents[i];
+  sequence.usage.prompt_tokens = sequence.given->num_prompt_tokens();
+  for (size_t i = 0; i < sequence.given->documents.size(); ++i) {
+    const GivenDocument& range = sequence.given->documents[i];
     sequence.usage.documents.push_back(
         {static_cast<int>(i), range.id, range.end - range.begin, 0, DocumentSource::kComputed});
   }
@@ -159,33 +192,49 @@ void report_usage(Sequence& sequence) {
   }
 }
 
-/// Calls `visit` with each span that is one of the given documents, and that document.
+/// Calls `visit` with each span that is one of the given documents, and the index of that.
 template <typename Visit>
 void for_given_documents(Sequence& sequence, const Visit& visit) {
+  const std::vector<GivenDocument>& documents = sequence.given->documents;
   size_t next = 0;
   for (SequenceSpan& span : sequence.spans) {
-    if (next == sequence.documents.size()) return;
-    if (span.is_document() && span.begin == sequence.documents[next].begin)
-      visit(span, sequence.documents[next++]);
+    if (next == documents.size()) return;
+    if (span.is_document() && span.begin == documents[next].begin) visit(span, next++);
   }
 }
 
+bool must_pin(const Sequence& sequence, size_t document) {
+  return sequence.choice == 0 && sequence.given->documents[document].pin &&
+         !sequence.pins_made[document];
+}
+
+// A document counts for the tenant that it was first encoded for, who may be another one.
 Status check_pins(Sequence& sequence, KvCache& cache) {
-  int64_t more_blocks = 0;
+  std::map<Tenant, int64_t> more_blocks;
   std::unordered_set<Digest, DigestHash> seen;
-  for_given_documents(sequence, [&](const SequenceSpan& span, const GivenDocument& document) {
-    if (!document.pin || document.pin_done || !seen.insert(span.key).second) return;
+  for_given_documents(sequence, [&](const SequenceSpan& span, size_t document) {
+    if (!must_pin(sequence, document) || !seen.insert(span.key).second) return;
     const CacheEntry* entry = cache.find(span.key);
-    if (entry == nullptr || entry->pins == 0) more_blocks += blocks_for(span.num_tokens());
+    if (entry != nullptr && entry->pins > 0) return;
+    more_blocks[entry == nullptr ? sequence.given->tenant : entry->document.tenant] +=
+        blocks_for(span.num_tokens());
   });
-  return cache.check_pins(more_blocks, sequence.tenant);
+  int64_t checked = 0;
+  for (const auto& [tenant, blocks] : more_blocks) {
+    if (Status status = cache.check_pins(blocks, tenant, checked); !status.ok()) return status;
+    checked += blocks;
+  }
+  return {};
 }
 
 void tell_wishes(Sequence& sequence, KvCache& cache) {
-  for_given_documents(sequence, [&](SequenceSpan& span, GivenDocument& document) {
+  for_given_documents(sequence, [&](SequenceSpan& span, size_t index) {
+    const GivenDocument& document = sequence.given->documents[index];
     cache.list_document(*span.entry, document.id);
     if (document.time_to_live) cache.set_time_to_live(*span.entry, *document.time_to_live);
-    if (!document.pin || std::exchange(document.pin_done, true) || span.entry->pins > 0) return;
+    if (!must_pin(sequence, index)) return;
+    sequence.pins_made[index] = true;
+    if (span.entry->pins > 0) return;
     if (!cache.pin(*span.entry).ok()) throw std::logic_error("admission counted too few pins");
   });
 }
@@ -193,17 +242,19 @@ void tell_wishes(Sequence& sequence, KvCache& cache) {
 // The pin of an entry that is not ready goes when that is dropped. Choice 0 pins for all choices.
 void recall_pins(Sequence& sequence) {
   if (sequence.choice > 0) return;
-  for_given_documents(sequence, [](const SequenceSpan& span, GivenDocument& document) {
+  for_given_documents(sequence, [&sequence](const SequenceSpan& span, size_t document) {
     if (span.entry != nullptr && span.entry->state == EntryState::kEncoding)
-      document.pin_done = false;
+      sequence.pins_made[document] = false;
   });
 }
 
 }  // namespace
 
 Expected<bool> admit(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
+  if (sequence.spans.empty()) sequence.spans = sequence.given->spans;
   if (Status status = check_pins(sequence, cache); !status.ok()) return status;
-  if (count_needed_blocks(sequence, cache) > cache.available_blocks()) return false;
+  if (missing_blocks(sequence, cache) > 0) return false;
+  reserve_memory(sequence);
   acquire_cached(sequence, cache);
   if (!sequence.usage_known) report_usage(sequence);
   sequence.usage_known = true;
@@ -213,10 +264,14 @@ Expected<bool> admit(Sequence& sequence, KvCache& cache, EncodeJobs& jobs) {
   return true;
 }
 
+int64_t missing_blocks(const Sequence& sequence, KvCache& cache) {
+  return count_needed_blocks(sequence, cache) - cache.available_blocks();
+}
+
 Status check_fits_beside_pins(const Sequence& sequence, KvCache& cache) {
-  int64_t needed = max_blocks(sequence, sequence.sampling.max_tokens - sequence.num_generated());
+  int64_t needed = max_blocks(*sequence.given, sequence.sampling().max_tokens);
   std::unordered_set<Digest, DigestHash> seen;
-  for (const SequenceSpan& span : sequence.spans) {
+  for (const SequenceSpan& span : sequence.given->spans) {
     if (!span.is_document() || !seen.insert(span.key).second) continue;
     const CacheEntry* entry = cache.find(span.key);
     if (entry != nullptr && entry->pins > 0) needed -= blocks_for(span.num_tokens());
@@ -227,9 +282,9 @@ Status check_fits_beside_pins(const Sequence& sequence, KvCache& cache) {
   const std::string need = "the request needs " + std::to_string(needed) + " KV blocks, ";
   const std::string cure = "; unpin some, raise --kv-cache or shorten the request";
   const std::string total = " of " + std::to_string(stats.total_blocks);
-  if (sequence.tenant) {  // what others have pinned is not told
+  if (sequence.given->tenant) {  // what others have pinned is not told
     return resource_exhausted(need + "which pinned documents do not leave now; " +
-                              std::to_string(cache.pinned_blocks(sequence.tenant)) + total +
+                              std::to_string(cache.pinned_blocks(sequence.given->tenant)) + total +
                               " are pinned by you" + cure);
   }
   return resource_exhausted(need + "but pinned documents leave " + std::to_string(given) + total +

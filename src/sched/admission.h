@@ -13,6 +13,9 @@ namespace anyslot {
 /// when that cannot be pinned.
 Expected<bool> admit(Sequence& sequence, KvCache& cache, EncodeJobs& jobs);
 
+/// Blocks that admit() lacks, for a sequence whose admission was tried; 0 or less: they suffice.
+int64_t missing_blocks(const Sequence& sequence, KvCache& cache);
+
 /// Fails with kResourceExhausted when the sequence, at its full length, cannot be served as long as
 /// the documents stay pinned that are now.
 Status check_fits_beside_pins(const Sequence& sequence, KvCache& cache);

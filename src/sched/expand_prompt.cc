@@ -1,5 +1,7 @@
 #include <set>
+#include <utility>
 
+#include "sched/given_request.h"
 #include "sched/sequence.h"
 
 namespace anyslot {
@@ -25,7 +27,9 @@ SequenceSpan make_text_span(int64_t begin, std::span<const int32_t> tokens,
   span.end = begin + static_cast<int64_t>(tokens.size());
   span.indexed = traits.prefix_index;
   span.key = chain;
-  if (span.indexed) span.block_keys = block_keys(chain, tokens);
+  if (span.indexed) {
+    span.prompt_keys = std::make_shared<const std::vector<Digest>>(block_keys(chain, tokens));
+  }
   return span;
 }
 
@@ -41,7 +45,7 @@ SequenceSpan make_document_span(int64_t begin, int64_t end, const MethodTraits& 
   return span;
 }
 
-void add_spans(Sequence& sequence, const std::vector<TokenSegment>& segments,
+void add_spans(GivenRequest& request, const std::vector<TokenSegment>& segments,
                const MethodTraits& traits, const KeyDomain& domain, const std::string& salt) {
   Digest chain = text_chain_root(domain, encoding_name(traits), salt);
   int64_t begin = 0;
@@ -50,10 +54,10 @@ void add_spans(Sequence& sequence, const std::vector<TokenSegment>& segments,
     const std::span<const int32_t> ids(segment.token_ids);
     if (segment.kind == SegmentKind::kDocument) {
       const Digest key = document_key(domain, document_encoding_name(traits), salt, ids);
-      sequence.spans.push_back(make_document_span(begin, begin + length, traits, key));
+      request.spans.push_back(make_document_span(begin, begin + length, traits, key));
       chain = extend_with_segment(chain, "document", key);
     } else {
-      sequence.spans.push_back(make_text_span(begin, ids, traits, chain));
+      request.spans.push_back(make_text_span(begin, ids, traits, chain));
       chain = extend_with_segment(chain, "text", block_key(chain, ids));
     }
     begin += length;
@@ -61,73 +65,70 @@ void add_spans(Sequence& sequence, const std::vector<TokenSegment>& segments,
 }
 
 GivenDocument given_document(const TokenSegment& segment, int64_t begin, int64_t end) {
-  GivenDocument document{segment.id, begin, end, segment.pin, std::nullopt, false};
+  GivenDocument document{segment.id, begin, end, segment.pin, std::nullopt};
   if (segment.ttl_seconds) document.time_to_live = *segment.ttl_seconds * kTicksPerSecond;
   return document;
 }
 
 }  // namespace
 
-std::unique_ptr<Sequence> expand_prompt(const std::vector<TokenSegment>& segments,
-                                        const MethodTraits& traits, const KeyDomain& domain,
-                                        const std::string& salt) {
-  auto sequence = std::make_unique<Sequence>();
+GivenRequest expand_prompt(const std::vector<TokenSegment>& segments, const MethodTraits& traits,
+                           const KeyDomain& domain, const std::string& salt) {
+  GivenRequest request;
   bool has_documents = false;
   for (const TokenSegment& segment : segments) {
-    const auto begin = static_cast<int64_t>(sequence->tokens.size());
-    sequence->tokens.insert(sequence->tokens.end(), segment.token_ids.begin(),
-                            segment.token_ids.end());
+    const int64_t begin = request.num_prompt_tokens();
+    request.prompt.insert(request.prompt.end(), segment.token_ids.begin(), segment.token_ids.end());
     has_documents = has_documents || segment.kind == SegmentKind::kDocument;
-    const auto end = static_cast<int64_t>(sequence->tokens.size());
-    if (segment.kind == SegmentKind::kText) sequence->text_ranges.push_back({begin, end});
+    const int64_t end = request.num_prompt_tokens();
+    if (segment.kind == SegmentKind::kText) request.text_ranges.push_back({begin, end});
     if (segment.document_index >= 0) {
-      sequence->documents.push_back(given_document(segment, begin, end));
+      request.documents.push_back(given_document(segment, begin, end));
     }
   }
-  sequence->owner = owner_of(salt);
-  sequence->num_prompt_tokens = static_cast<int64_t>(sequence->tokens.size());
+  request.owner = owner_of(salt);
   if (traits.documents_alone && has_documents) {
-    add_spans(*sequence, segments, traits, domain, salt);
+    add_spans(request, segments, traits, domain, salt);
   } else {
     const Digest chain = text_chain_root(domain, "in place", salt);
-    sequence->spans.push_back(make_text_span(0, sequence->tokens, traits, chain));
+    request.spans.push_back(make_text_span(0, request.prompt, traits, chain));
   }
-  return sequence;
+  return request;
 }
 
-std::unique_ptr<Sequence> expand_document(const TokenSegment& document, const MethodTraits& traits,
-                                          const KeyDomain& domain, const std::string& salt) {
+GivenRequest expand_document(const TokenSegment& document, const MethodTraits& traits,
+                             const KeyDomain& domain, const std::string& salt) {
   MethodTraits shared = traits;  // what requests make of it is theirs
   shared.turned_copies = false;
   shared.recompute_first_block = false;
-  std::unique_ptr<Sequence> sequence = expand_prompt({document}, shared, domain, salt);
-  sequence->has_answer = false;
-  sequence->usage_known = true;
-  return sequence;
+  GivenRequest request = expand_prompt({document}, shared, domain, salt);
+  request.has_answer = false;
+  return request;
 }
 
-std::vector<std::unique_ptr<Sequence>> further_choices(const Sequence& first, int n) {
+std::vector<std::unique_ptr<Sequence>> make_choices(std::shared_ptr<const GivenRequest> given,
+                                                    int n) {
   std::vector<std::unique_ptr<Sequence>> choices;
-  for (int choice = 1; choice < n; ++choice) {
-    auto sequence = std::make_unique<Sequence>(first);
+  for (int choice = 0; choice < n; ++choice) {
+    auto sequence = std::make_unique<Sequence>();
     sequence->choice = choice;
-    sequence->prompt_logits = false;
-    sequence->usage_known = true;
-    for (GivenDocument& document : sequence->documents) document.pin_done = true;
+    sequence->given = given;
+    sequence->usage_known = choice > 0 || !given->has_answer;
+    if (choice == 0) sequence->pins_made.assign(given->documents.size(), false);
     choices.push_back(std::move(sequence));
   }
   return choices;
 }
 
-int64_t max_blocks(const Sequence& sequence, int64_t max_tokens) {
+int64_t max_blocks(const GivenRequest& request, int64_t max_tokens) {
   int64_t blocks = 0;
   std::set<Digest> documents;
-  for (const SequenceSpan& span : sequence.spans) {
+  for (const SequenceSpan& span : request.spans) {
     if (span.is_document() && documents.insert(span.key).second)
       blocks += blocks_for(span.num_tokens());
     switch (span.role) {
       case SpanRole::kText:
-        blocks += blocks_for(span.num_tokens() + (&span == &sequence.last_span() ? max_tokens : 0));
+        blocks += blocks_for(span.num_tokens() + (&span == &request.spans.back() ? max_tokens : 0));
         break;
       case SpanRole::kCopiedDocument:
         blocks += blocks_for(span.num_tokens());

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "sched/test_harness.h"
 
 namespace anyslot {
@@ -17,16 +19,25 @@ TokenSegment given(int seed, int length, bool pin = false) {
   return document;
 }
 
-std::unique_ptr<Sequence> request(uint64_t id, const std::vector<TokenSegment>& documents,
-                                  int max_tokens = 5, Method method = Method::kLazy) {
+std::vector<std::unique_ptr<Sequence>> choices_of(uint64_t id,
+                                                  const std::vector<TokenSegment>& documents,
+                                                  int num_choices, int max_tokens = 5) {
   std::vector<TokenSegment> segments = documents;
   segments.push_back({SegmentKind::kText, make_document(90, 4), "", -1});
   auto normal = normalize_segments(std::move(segments));
   EXPECT_TRUE(normal.ok());
-  auto sequence = expand_prompt(*normal, method_traits(method, false), {}, "");
-  sequence->id = sequence->request_id = id;
-  sequence->sampling.max_tokens = max_tokens;
-  return sequence;
+  GivenRequest given = expand_prompt(*normal, method_traits(Method::kLazy, false), {}, "");
+  given.sampling.max_tokens = max_tokens;
+  auto choices = make_choices(std::make_shared<const GivenRequest>(std::move(given)), num_choices);
+  for (auto& choice : choices) {
+    choice->request_id = id;
+    choice->id = id + static_cast<uint64_t>(choice->choice);
+  }
+  return choices;
+}
+
+std::unique_ptr<Sequence> request(uint64_t id, const std::vector<TokenSegment>& documents) {
+  return std::move(choices_of(id, documents, 1).front());
 }
 
 int64_t rows_of_document(const Harness& harness, int seed) {
@@ -87,6 +98,140 @@ TEST(KeptDocuments, GivesWayToARequestThatCameLater) {
   EXPECT_EQ(harness.ended.size(), 4U);
 }
 
+/// Registers as many documents as `count`, of 20 blocks each, from seed 10 on.
+void register_many(Harness& harness, int count) {
+  for (int i = 0; i < count; ++i) harness.submit_document(given(10 + i, 20 * kBlockSize));
+}
+
+int steps_until_answered(Harness& harness, uint64_t id) {
+  int steps = 0;
+  while (!harness.answers.contains(id) && harness.step()) ++steps;
+  return steps;
+}
+
+TEST(KeptDocuments, HoweverManyThereAreAnAnswerStartsAtOnce) {
+  Harness harness(4000, {8, 30, false});
+  register_many(harness, 100);
+  ASSERT_TRUE(harness.step());
+  EXPECT_EQ(harness.scheduler().num_running(), 2) << "a quarter of the slots for answers";
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < 8; ++i) {
+    ids.push_back(harness.submit({{}, make_document(200 + i, 3), Method::kLazy, 3}));
+  }
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(harness.step());
+  for (const uint64_t id : ids) EXPECT_TRUE(harness.answers.contains(id));
+  harness.run();
+  EXPECT_EQ(harness.ended.size(), 100U);
+}
+
+TEST(KeptDocuments, OneThatDoesNotFitDoesNotStandInTheWayOfAnswers) {
+  Harness harness(40, {8, 30, false});
+  const uint64_t first = harness.submit({{make_document(1, 16 * 25)}, {77}, Method::kLazy, 60});
+  ASSERT_TRUE(harness.step());
+  harness.submit_document(given(2, 30 * kBlockSize));
+  ASSERT_TRUE(harness.step());
+  const uint64_t later = harness.submit({{}, make_document(9, 20), Method::kLazy, 3});
+  EXPECT_LE(steps_until_answered(harness, later), 20);
+  EXPECT_FALSE(harness.answers.contains(first));
+  harness.run();
+  EXPECT_EQ(harness.ended.size(), 1U);
+}
+
+TEST(KeptDocuments, GivesItsRoomToAnAnswerThatNeedsIt) {
+  Harness harness(45, {8, 30, false});
+  register_many(harness, 2);
+  ASSERT_TRUE(harness.step());
+  const uint64_t later = harness.submit({{}, make_document(9, 16 * 8), Method::kLazy, 3});
+  EXPECT_EQ(steps_until_answered(harness, later), 5 + 2);
+  EXPECT_EQ(harness.scheduler().preemptions_total(), 1) << "no more than it needs";
+  harness.run();
+  EXPECT_EQ(harness.ended.size(), 2U);
+  EXPECT_EQ(rows_of_document(harness, 10), 320) << "the newest goes first";
+}
+
+TEST(KeptDocuments, KeepsItsRoomWhenThatDoesNotLetTheAnswerIn) {
+  Harness harness(60, {8, 30, false});
+  harness.submit({{}, make_document(8, 16 * 30), Method::kLazy, 30});
+  ASSERT_TRUE(harness.step());
+  harness.submit_document(given(10, 20 * kBlockSize));
+  ASSERT_TRUE(harness.step());
+  harness.submit({{}, make_document(9, 16 * 40), Method::kLazy, 3});
+  harness.run();
+  EXPECT_EQ(harness.scheduler().preemptions_total(), 0);
+  EXPECT_EQ(harness.answers.size(), 2U);
+}
+
+TEST(KeptDocuments, SeveralOfOneDocumentGiveWayTogether) {
+  Harness harness(30, {16, 30, false});
+  for (int i = 0; i < 3; ++i) harness.submit_document(given(10, 20 * kBlockSize));
+  ASSERT_TRUE(harness.step());
+  const uint64_t later = harness.submit({{}, make_document(9, 16 * 15), Method::kLazy, 3});
+  EXPECT_EQ(steps_until_answered(harness, later), 8 + 2);
+  EXPECT_EQ(harness.scheduler().preemptions_total(), 3);
+  harness.run();
+  EXPECT_EQ(harness.ended.size(), 3U);
+}
+
+TEST(KeptDocuments, AnAnswerJoinsTheEncodingThatItNeeds) {
+  Harness harness(30, {8, 30, false});
+  harness.submit_document(given(10, 20 * kBlockSize));
+  ASSERT_TRUE(harness.step());
+  const uint64_t later =
+      harness.submit({{make_document(10, 20 * kBlockSize)}, make_document(9, 16 * 5)});
+  harness.run();
+  EXPECT_EQ(rows_of_document(harness, 10), 320);
+  EXPECT_EQ(harness.usages.at(later).documents[0].source, DocumentSource::kJoined);
+  EXPECT_EQ(harness.scheduler().preemptions_total(), 0);
+}
+
+TEST(KeptDocuments, AnAnswerThatGrowsIsNotPreemptedForAnOlderRegistration) {
+  Harness harness(24, {4, 5, false});
+  harness.submit_document(given(10, 20 * kBlockSize));
+  ASSERT_TRUE(harness.step());
+  for (int i = 0; i < 2; ++i) {
+    harness.submit({{}, make_document(90 + i, 10), Method::kLazy, 80});
+  }
+  harness.run();
+  EXPECT_EQ(harness.scheduler().preemptions_total(), 1);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(rows_of_document(harness, 90 + i), 10);
+  EXPECT_EQ(harness.ended.size(), 1U);
+}
+
+// Answers are those of a roomy pool, whatever is registered, given up and preempted beside them.
+TEST(KeptDocuments, RandomRegistrationsDisturbNoAnswer) {
+  int64_t preemptions = 0;
+  for (uint32_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    Harness tight(24, {4, 9, false});
+    std::vector<std::pair<uint64_t, Prompt>> answers;
+    std::vector<uint64_t> registered;
+    for (int i = 0; i < 30; ++i) {
+      const int document = static_cast<int>(random() % 5);
+      const Ids tokens = make_document(document, 20 + 30 * document);
+      if (random() % 2 == 0) {
+        registered.push_back(tight.submit_document(given(document, 20 + 30 * document)));
+      } else {
+        const Prompt prompt{
+            {tokens}, make_document(50 + i, 5), Method::kLazy, 1 + static_cast<int>(random() % 60)};
+        answers.emplace_back(tight.submit(prompt), prompt);
+      }
+      if (random() % 8 == 0 && !registered.empty()) {
+        tight.scheduler().remove(registered.back());
+        registered.pop_back();
+      }
+      for (auto steps = random() % 6; steps > 0; --steps) tight.step();
+    }
+    tight.run();
+    for (const auto& [id, prompt] : answers) {
+      ASSERT_EQ(tight.answers.at(id), Harness(1000).answer(prompt)) << "request " << id;
+    }
+    for (const uint64_t id : registered) ASSERT_TRUE(tight.ended.at(id).status.ok());
+    preemptions += tight.scheduler().preemptions_total();
+  }
+  EXPECT_GT(preemptions, 50);
+}
+
 TEST(KeptDocuments, OneThatIsReadyTakesNoStepAndMakesRoomForTheNext) {
   Harness harness(100, {1, 30, false});
   harness.submit_document(given(1, 20));
@@ -137,12 +282,7 @@ TEST(KeptDocuments, APinIsMadeAgainAfterThePreemptionThatDroppedIt) {
 TEST(KeptDocuments, WhatCannotBePinnedIsRefusedWithAllItsChoices) {
   Harness harness(40);
   Scheduler& scheduler = harness.scheduler();
-  auto refused = request(1, {given(1, 16 * 21, true)});
-  auto choices = further_choices(*refused, 3);
-  scheduler.submit(std::move(refused));
-  for (auto& choice : choices) {
-    choice->request_id = 1;
-    choice->id = 1 + static_cast<uint64_t>(choice->choice);
+  for (auto& choice : choices_of(1, {given(1, 16 * 21, true)}, 3)) {
     scheduler.submit(std::move(choice));
   }
   scheduler.submit(request(10, {given(2, 20, true), given(2, 20, true)}));

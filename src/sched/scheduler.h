@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <list>
 #include <memory>
 #include <utility>
@@ -15,7 +17,7 @@
 namespace anyslot {
 
 struct SchedulerConfig {
-  int max_running_requests = 64;
+  int max_running_requests = 64;  // answers; documents encoded ahead have slots of their own
   int max_batch_tokens = 2048;
   bool ignore_placement_angles = false;  // see EngineConfig
 };
@@ -28,7 +30,15 @@ struct EndedSequence {
   DocumentInfo document;  // the one that is ready
 };
 
+/// Slots for documents that are encoded ahead of their use, beside those for answers.
+constexpr int document_slots(int max_running_requests) {
+  return std::max(1, max_running_requests / 4);
+}
+
 /// Continuous batching over one KvCache. Deterministic; knows no device. One thread owns it.
+///
+/// Answers and documents that are encoded ahead stand in lists of their own: a document waits while
+/// an answer waits for room, and gives its room back before an answer does.
 ///
 /// The cycle: plan_step, run the plan, commit_step, then append_token or finish for each sample
 /// target.
@@ -58,11 +68,10 @@ class Scheduler {
   /// Removes a sequence between steps, in whatever state, and frees all that it held. Returns it,
   /// or nullptr when the id is unknown.
   std::unique_ptr<Sequence> remove(uint64_t id);
-  /// Removes everything.
-  std::vector<std::unique_ptr<Sequence>> remove_all();
 
-  int64_t num_running() const { return static_cast<int64_t>(running_.size()); }
-  int64_t num_waiting() const { return static_cast<int64_t>(waiting_.size()); }
+  /// Each choice counts as one, and so does each document that is encoded ahead.
+  int64_t num_running() const { return std::ssize(answers_.running) + std::ssize(ahead_.running); }
+  int64_t num_waiting() const { return std::ssize(answers_.waiting) + std::ssize(ahead_.waiting); }
   int64_t preemptions_total() const { return preemptions_total_; }
 
   /// The cache's counts against what the sequences hold.
@@ -70,25 +79,36 @@ class Scheduler {
 
  private:
   using SequenceList = std::list<std::unique_ptr<Sequence>>;  // in ascending order of id
+  /// First come, first served.
+  struct Lane {
+    int64_t num_slots = 0;
+    SequenceList waiting;
+    SequenceList running;
+    bool has_free_slot() const { return std::ssize(running) < num_slots; }
+  };
 
+  Lane& lane_of(const Sequence& sequence) { return sequence.has_answer() ? answers_ : ahead_; }
   bool waits_for_prompt(const Sequence& sequence) const;
   void admit_waiting();
+  bool admit_from(Lane& lane);
   Expected<bool> try_admission(Sequence& sequence);
-  void refuse(SequenceList::iterator first, Status status);
+  void refuse(Lane& lane, SequenceList::iterator first, Status status);
   bool end_ready_documents();
   void grow_decoding();
   bool grow(Sequence& sequence);
-  void preempt(SequenceList::iterator victim);
+  void preempt(Lane& lane, SequenceList::iterator victim);
+  bool is_held_ahead_only(const CacheEntry& entry) const;
+  SequenceList::iterator document_to_preempt(const Sequence* answer);
+  bool make_room_for(const Sequence& answer);
   void commit_jobs();
   void commit_sequence(Sequence& sequence);
   void index_text(SequenceSpan& span, const Sequence& sequence);
 
-  SchedulerConfig config_;
   KvCache& cache_;
   StepBuilder builder_;
   EncodeJobs jobs_;
-  SequenceList waiting_;
-  SequenceList running_;
+  Lane answers_;
+  Lane ahead_;  // documents that are encoded ahead of their use
   std::vector<Sequence*> newly_admitted_;
   std::vector<EndedSequence> ended_;
   int64_t preemptions_total_ = 0;

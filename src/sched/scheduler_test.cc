@@ -1,5 +1,6 @@
 #include "sched/scheduler.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -8,6 +9,8 @@
 
 namespace anyslot {
 namespace {
+
+using testing::HasSubstr;
 
 class EveryMethod : public testing::TestWithParam<Method> {};
 INSTANTIATE_TEST_SUITE_P(Methods, EveryMethod, testing::ValuesIn(kAllMethods),
@@ -283,6 +286,37 @@ TEST(Scheduler, DecodeIsNotStarvedByLongDocuments) {
     EXPECT_EQ(harness.plan.rows.size(), 32U) << "the budget is used up";
   }
   harness.run();
+}
+
+// Each is done behind the scheduler's back while something else runs.
+TEST(Scheduler, CheckIntegrityNoticesEveryUseThatIsNotItsOwn) {
+  Harness harness(100, {8, 20, false});
+  harness.answer({{make_document(3, 40)}, make_document(8, 4)});
+  harness.submit({{make_document(1, 10)}, make_document(9, 40), Method::kLazy, 30});
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(harness.step());
+  harness.submit({{make_document(2, 200)}, make_document(9, 4)});
+  ASSERT_TRUE(harness.step());
+  KvCache& cache = harness.cache();
+  const auto find = [&](int seed) {
+    for (const Ids& ids : {make_document(seed, 10), make_document(seed, 200), make_document(3, 40)})
+      if (CacheEntry* entry = cache.find(document_key({}, "alone, turned", "", ids))) return entry;
+    return static_cast<CacheEntry*>(nullptr);
+  };
+  const auto message = [&] { return harness.scheduler().check_integrity().message(); };
+  ASSERT_EQ(message(), "");
+  for (const int seed : {1, 2, 3}) {
+    CacheEntry* const entry = find(seed);
+    ASSERT_NE(entry, nullptr);
+    cache.acquire(*entry);
+    EXPECT_THAT(message(), HasSubstr(seed == 3 ? "is used 0 times" : "is used 1 times"));
+    cache.release(*entry);
+    EXPECT_EQ(message(), "");
+  }
+  CacheEntry* const strange = cache.insert_encoding(owner_of("strange"), 5);
+  EXPECT_THAT(message(), HasSubstr("is used 0 times"));
+  cache.release(*strange);
+  cache.mark_ready(*find(2));
+  EXPECT_THAT(message(), HasSubstr("is ready, but a job encodes it"));
 }
 
 TEST(Scheduler, RemovalAtAnyMomentFreesEverything) {

@@ -74,11 +74,11 @@ bool StepBuilder::reach_span(SequenceSpan& span, const EncodeJobs& jobs) {
 void StepBuilder::add_own_rows(Sequence& sequence, SequenceSpan& span, SampleTarget& target) {
   const int64_t count = std::min(span.num_own_tokens() - span.num_known(), budget_);
   const auto index = static_cast<int32_t>(plan_->sequences.size() - 1);
-  const auto last_position = static_cast<int64_t>(sequence.tokens.size()) - 1;
+  const auto last_position = sequence.num_tokens() - 1;
   for (int64_t i = span.num_known(); i < span.num_known() + count; ++i) {
     Row row;
     row.position = span.begin + i;
-    row.token_id = sequence.tokens[static_cast<size_t>(row.position)];
+    row.token_id = sequence.token(row.position);
     row.write_slot =
         int64_t{span.blocks[static_cast<size_t>(i / kBlockSize)]} * kBlockSize + i % kBlockSize;
     row.write_angle = span.key_form == KeyForm::kTurned ? i : 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -55,14 +56,12 @@ class Harness {
     segments.push_back({SegmentKind::kText, prompt.question, "", -1});
     const auto normal = normalize_segments(std::move(segments));
     EXPECT_TRUE(normal.ok());
-    auto sequence = expand_prompt(
+    GivenRequest given = expand_prompt(
         *normal, method_traits(prompt.method, prompt.recompute_first_block), {}, prompt.salt);
-    sequence->sampling.max_tokens = prompt.max_tokens;
-    largest_need = std::max(largest_need, max_blocks(*sequence, prompt.max_tokens));
+    given.sampling.max_tokens = prompt.max_tokens;
+    largest_need = std::max(largest_need, max_blocks(given, prompt.max_tokens));
     const uint64_t request_id = next_id_;
-    auto further = further_choices(*sequence, num_choices);
-    further.insert(further.begin(), std::move(sequence));
-    for (auto& choice : further) {
+    for (auto& choice : make_choices(std::make_shared<const GivenRequest>(given), num_choices)) {
       choice->id = next_id_++;
       choice->request_id = request_id;
       scheduler_.submit(std::move(choice));
@@ -72,7 +71,9 @@ class Harness {
 
   /// Encodes a document ahead; returns the id of its sequence.
   uint64_t submit_document(const TokenSegment& document, Method method = Method::kLazy) {
-    auto sequence = expand_document(document, method_traits(method, false), {}, "");
+    auto given = std::make_shared<const GivenRequest>(
+        expand_document(document, method_traits(method, false), {}, ""));
+    auto sequence = std::move(make_choices(std::move(given), 1).front());
     sequence->id = sequence->request_id = next_id_++;
     scheduler_.submit(std::move(sequence));
     return next_id_ - 1;
@@ -129,9 +130,8 @@ class Harness {
 
   void take_token(Sequence& sequence, int32_t token) {
     scheduler_.append_token(sequence, token);
-    if (sequence.num_generated() < sequence.sampling.max_tokens) return;
-    answers[sequence.id] = {sequence.tokens.begin() + sequence.num_prompt_tokens,
-                            sequence.tokens.end()};
+    if (sequence.num_generated() < sequence.sampling().max_tokens) return;
+    answers[sequence.id] = sequence.answer;
     usages[sequence.id] = sequence.usage;
     finished_order.push_back(sequence.id);
     scheduler_.remove(sequence.id);

@@ -9,6 +9,10 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
+StopMatcher make_matcher(const Strings& strings, bool include_match) {
+  return {std::make_shared<const StopPatterns>(strings), include_match};
+}
+
 struct Outcome {
   std::string text;
   std::optional<size_t> match;
@@ -63,7 +67,7 @@ TEST(StopMatcher, FindsTheFirstCompleteStringHoweverTheTextIsCut) {
     const std::string text = random_string(random, random() % 30);
     const size_t armed_from = random() % 2 == 0 ? 0 : random() % (text.size() + 1);
     for (const bool include : {false, true}) {
-      ASSERT_EQ(match_in_pieces({strings, include}, text, random, armed_from),
+      ASSERT_EQ(match_in_pieces(make_matcher(strings, include), text, random, armed_from),
                 reference(strings, text, include, armed_from))
           << text << " from " << armed_from << ": " << testing::PrintToString(strings);
     }
@@ -71,7 +75,7 @@ TEST(StopMatcher, FindsTheFirstCompleteStringHoweverTheTextIsCut) {
 }
 
 TEST(StopMatcher, HoldsBackOnlyWhatMayBeTheBeginning) {
-  StopMatcher matcher({"\n\n", "END!"}, false);
+  StopMatcher matcher = make_matcher({"\n\n", "END!"}, false);
   EXPECT_EQ(matcher.push("one\n", true), "one");
   EXPECT_EQ(matcher.push("two", true), "\ntwo");
   EXPECT_EQ(matcher.push("E", true), "");
@@ -82,16 +86,34 @@ TEST(StopMatcher, HoldsBackOnlyWhatMayBeTheBeginning) {
 }
 
 TEST(StopMatcher, OfSeveralCompleteAtOnceTheLongestCounts) {
-  StopMatcher matcher({"b", "aab", "ab"}, false);
+  StopMatcher matcher = make_matcher({"b", "aab", "ab"}, false);
   EXPECT_EQ(matcher.push("xaab and more", true), "x");
   EXPECT_EQ(matcher.match(), 1U);
 }
 
 TEST(StopMatcher, WhenTheMatchIsShownNothingIsHeldBack) {
-  StopMatcher matcher({"END"}, true);
+  StopMatcher matcher = make_matcher({"END"}, true);
   EXPECT_EQ(matcher.push("xEN", true), "xEN");
   EXPECT_EQ(matcher.push("Dy", true), "D");
   EXPECT_EQ(matcher.match(), 0U);
+}
+
+TEST(StopMatcher, MatchersThatSharePatternsMatchEachForItself) {
+  const auto patterns = std::make_shared<const StopPatterns>(Strings{"END"});
+  StopMatcher first(patterns, false);
+  StopMatcher second(patterns, false);
+  EXPECT_EQ(first.push("xEN", true), "x");
+  EXPECT_EQ(second.push("D", true), "D");
+  EXPECT_EQ(first.push("D", true), "");
+  EXPECT_EQ(first.match(), 0U);
+  EXPECT_EQ(second.match(), std::nullopt);
+}
+
+TEST(StopMatcher, WithoutPatternsEverythingPasses) {
+  StopMatcher matcher(nullptr, false);
+  EXPECT_EQ(matcher.push("text", true), "text");
+  EXPECT_EQ(matcher.flush(), "");
+  EXPECT_EQ(matcher.match(), std::nullopt);
 }
 
 }  // namespace

@@ -83,6 +83,20 @@ double relative_difference(const std::vector<float>& actual, const std::vector<f
   return difference / largest;
 }
 
+std::vector<CachedDocument> list_documents(const Engine& engine, const std::string& salt) {
+  auto documents = engine.documents(salt);
+  if (!documents.ok()) throw std::runtime_error(documents.status().message());
+  return *std::move(documents);
+}
+
+void run_between_steps(Engine& engine, const std::function<void(internal::StepLoop&)>& work) {
+  const Status status = EngineTestAccess::core(engine).call([&work](internal::StepLoop& loop) {
+    work(loop);
+    return Status();
+  });
+  if (!status.ok()) throw std::runtime_error(status.message());
+}
+
 void expect_idle(Engine& engine) {
   const Status status = engine.check_integrity();
   EXPECT_TRUE(status.ok()) << status.message();

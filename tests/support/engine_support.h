@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +50,11 @@ Answer run(Engine& engine, const Request& request);
 
 /// Largest absolute difference, over the largest absolute value of `expected`.
 double relative_difference(const std::vector<float>& actual, const std::vector<float>& expected);
+
+/// The documents that are cached under a salt; throws when the engine fails to list them.
+std::vector<CachedDocument> list_documents(const Engine& engine, const std::string& salt = "");
+/// Runs `work` on the engine's thread, between two steps.
+void run_between_steps(Engine& engine, const std::function<void(internal::StepLoop&)>& work);
 
 /// Expects a sound pool and nothing referenced.
 void expect_idle(Engine& engine);

@@ -74,9 +74,6 @@ class CpuBackend : public Backend {
   Status download(const TensorView& x, std::span<float> out) override;
 
  private:
-  int64_t num_rows() const { return static_cast<int64_t>(all_rows_.size()); }
-  int64_t num_sampled() const { return static_cast<int64_t>(sampled_rows_.size()); }
-  Status check_step() const;
   AttentionPlanOptions plan_options() const;
   template <typename RowFunction>
   void for_rows(int64_t rows, int64_t cols, const RowFunction& function);
@@ -90,9 +87,7 @@ class CpuBackend : public Backend {
   KvWriter kv_writer_;
   int num_kv_heads_ = 1;  // of the latest KV storage
 
-  const StepPlan* step_ = nullptr;
-  std::vector<int32_t> all_rows_;
-  std::vector<int32_t> sampled_rows_;
+  StepRows step_;
   AttentionPlanner planner_;
   std::vector<WindowPlans> plans_;  // the first num_windows_ are in use
   size_t num_windows_ = 0;
@@ -120,10 +115,6 @@ std::string CpuBackend::description() const {
          std::string(dtype_name(products_->types().product)) + " products" +
          (int8_weights_ ? ", int8 weights), " : "), ") + std::to_string(num_threads) +
          (num_threads == 1 ? " thread" : " threads");
-}
-
-Status CpuBackend::check_step() const {
-  return step_ != nullptr ? Status() : invalid_argument("no step: begin_step comes first");
 }
 
 /// Calls function(row) for all rows, on several threads when that is worth waking them.
@@ -169,22 +160,15 @@ AttentionPlanOptions CpuBackend::plan_options() const {
 
 Status CpuBackend::begin_step(const StepPlan& plan, std::span<const int64_t> windows) {
   threads_.begin_step();  // they wake while the work is planned
-  step_ = &plan;
-  all_rows_.clear();
-  sampled_rows_.clear();
-  for (size_t r = 0; r < plan.rows.size(); ++r) {
-    all_rows_.push_back(static_cast<int32_t>(r));
-    if (plan.rows[r].sample) sampled_rows_.push_back(static_cast<int32_t>(r));
-  }
+  step_.begin(plan);
   num_windows_ = windows.size();
   if (plans_.size() < num_windows_) plans_.resize(num_windows_);
-  const bool all_are_sampled = sampled_rows_.size() == all_rows_.size();
   for (size_t w = 0; w < num_windows_; ++w) {
     WindowPlans& plans = plans_[w];
     plans.window = windows[w];
-    planner_.plan(plan, all_rows_, windows[w], plan_options(), plans.all);
-    if (!all_are_sampled) {
-      planner_.plan(plan, sampled_rows_, windows[w], plan_options(), plans.sampled);
+    planner_.plan(plan, step_.of(RowSet::kAll), windows[w], plan_options(), plans.all);
+    if (!step_.all_are_sampled()) {
+      planner_.plan(plan, step_.of(RowSet::kSampled), windows[w], plan_options(), plans.sampled);
     }
   }
   return {};
@@ -192,7 +176,7 @@ Status CpuBackend::begin_step(const StepPlan& plan, std::span<const int64_t> win
 
 Status CpuBackend::end_step() {
   threads_.end_step();
-  step_ = nullptr;
+  step_.end();
   return {};
 }
 
@@ -204,13 +188,9 @@ Status CpuBackend::copy_blocks(KvStorage& storage, std::span<const BlockCopy> co
 }
 
 Status CpuBackend::embed(const TensorView& table, const TensorView& out) {
-  if (Status status = check_step(); !status) return status;
-  if (Status status = check_tensor("out", out, num_rows(), table.cols, DType::kFloat32); !status) {
-    return status;
-  }
-  if (Status status = check_token_ids(step_->rows, table); !status) return status;
+  if (Status status = step_.check_embed(table, out); !status) return status;
   for_rows(out.rows, out.cols, [&](int64_t r) {
-    const int64_t token = step_->rows[r].token_id;
+    const int64_t token = step_.plan().rows[r].token_id;
     auto* to = out.row_as<float>(r);
     switch (table.dtype) {
       case DType::kFloat32:
@@ -221,7 +201,7 @@ Status CpuBackend::embed(const TensorView& table, const TensorView& out) {
         break;
       case DType::kFloat16:
         for (int64_t c = 0; c < table.cols; ++c) {
-          to[c] = fp16_to_float(table.row_as<uint16_t>(token)[c]);
+          to[c] = fp16_to_float(table.row_as<fp16_t>(token)[c]);
         }
         break;
     }
@@ -231,8 +211,7 @@ Status CpuBackend::embed(const TensorView& table, const TensorView& out) {
 
 Status CpuBackend::rms_norm(const TensorView& x, const float* weight, float epsilon,
                             const TensorView& out) {
-  if (Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32); !status) return status;
-  if (Status status = check_tensor("out", out, x.rows, x.cols, dtype_); !status) return status;
+  if (Status status = check_rms_norm(x, out, dtype_); !status) return status;
   for_rows(x.rows, x.cols, [&](int64_t r) {
     kernels_.rms_norm(x.row_as<float>(r), weight, epsilon, x.cols, dtype_, out.row(r));
   });
@@ -241,56 +220,36 @@ Status CpuBackend::rms_norm(const TensorView& x, const float* weight, float epsi
 
 Status CpuBackend::linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
                           bool accumulate) {
-  if (Status status = check_tensor("x", x, x.rows, weight.in_features(), dtype_); !status) {
-    return status;
-  }
-  if (Status status = check_tensor("out", out, x.rows, weight.out_features(), DType::kFloat32);
-      !status) {
-    return status;
-  }
+  if (Status status = check_linear(weight, x, out, dtype_); !status) return status;
   return products_->run(static_cast<const PackedWeight&>(weight), x, out, accumulate);
 }
 
 Status CpuBackend::write_kv(KvStorage& storage, int layer, const AttentionSpec& spec,
                             const TensorView& k, const TensorView& v) {
-  if (Status status = check_step(); !status) return status;
-  if (Status status = check_spec(spec, storage.shape(), layer); !status) return status;
-  const int64_t cols = int64_t{spec.num_kv_heads} * spec.head_dim;
-  if (Status status = check_tensor("k", k, num_rows(), cols, DType::kFloat32); !status) {
+  if (Status status = step_.check_write_kv(storage.shape(), layer, spec, k, v); !status) {
     return status;
   }
-  if (Status status = check_tensor("v", v, num_rows(), cols, DType::kFloat32); !status) {
-    return status;
-  }
-  if (Status status = check_write_slots(step_->rows, storage.shape()); !status) return status;
-  kv_writer_.write(static_cast<CpuKvStorage&>(storage), layer, spec, step_->rows, k, v);
+  kv_writer_.write(static_cast<CpuKvStorage&>(storage), layer, spec, step_.plan().rows, k, v);
   return {};
 }
 
 Status CpuBackend::attention(const KvStorage& storage, int layer, const AttentionSpec& spec,
                              RowSet rows, const TensorView& q, const TensorView& out) {
-  if (Status status = check_step(); !status) return status;
-  if (Status status = check_spec(spec, storage.shape(), layer); !status) return status;
-  const int64_t num = rows == RowSet::kAll ? num_rows() : num_sampled();
-  const int64_t cols = int64_t{spec.num_heads} * spec.head_dim;
-  if (Status status = check_tensor("q", q, num, cols, DType::kFloat32); !status) return status;
-  if (Status status = check_tensor("out", out, num, cols, dtype_); !status) return status;
-  for (size_t w = 0; w < num_windows_; ++w) {
-    if (plans_[w].window != spec.window) continue;
-    const bool all = rows == RowSet::kAll || num_sampled() == num_rows();
-    return attention_.run({static_cast<const CpuKvStorage&>(storage), layer, spec, *step_,
-                           all ? plans_[w].all : plans_[w].sampled, q, out});
-  }
-  return invalid_argument("window " + std::to_string(spec.window) +
-                          " was not announced to begin_step");
-}
-
-Status CpuBackend::gated_silu(const TensorView& gate_up, const TensorView& out) {
-  if (Status status = check_tensor("gate_up", gate_up, out.rows, 2 * out.cols, DType::kFloat32);
+  if (Status status = step_.check_attention(storage.shape(), layer, spec, rows, q, out, dtype_);
       !status) {
     return status;
   }
-  if (Status status = check_tensor("out", out, out.rows, out.cols, dtype_); !status) return status;
+  for (size_t w = 0; w < num_windows_; ++w) {
+    if (plans_[w].window != spec.window) continue;
+    const bool all = rows == RowSet::kAll || step_.all_are_sampled();
+    return attention_.run({static_cast<const CpuKvStorage&>(storage), layer, spec, step_.plan(),
+                           all ? plans_[w].all : plans_[w].sampled, q, out});
+  }
+  return unknown_window(spec.window);
+}
+
+Status CpuBackend::gated_silu(const TensorView& gate_up, const TensorView& out) {
+  if (Status status = check_gated_silu(gate_up, out, dtype_); !status) return status;
   for_rows(out.rows, out.cols, [&](int64_t r) {
     const auto* gate = gate_up.row_as<float>(r);
     kernels_.gated_silu(gate, gate + out.cols, out.cols, dtype_, out.row(r));
@@ -299,24 +258,15 @@ Status CpuBackend::gated_silu(const TensorView& gate_up, const TensorView& out) 
 }
 
 Status CpuBackend::gather_sampled(const TensorView& x, const TensorView& out) {
-  if (Status status = check_step(); !status) return status;
-  if (Status status = check_tensor("x", x, num_rows(), x.cols, DType::kFloat32); !status) {
-    return status;
-  }
-  if (Status status = check_tensor("out", out, num_sampled(), x.cols, DType::kFloat32); !status) {
-    return status;
-  }
+  if (Status status = step_.check_gather_sampled(x, out); !status) return status;
+  const std::vector<int32_t>& sampled = step_.of(RowSet::kSampled);
   for_rows(out.rows, out.cols,
-           [&](int64_t r) { std::memcpy(out.row(r), x.row(sampled_rows_[r]), x.row_bytes()); });
+           [&](int64_t r) { std::memcpy(out.row(r), x.row(sampled[r]), x.row_bytes()); });
   return {};
 }
 
 Status CpuBackend::download(const TensorView& x, std::span<float> out) {
-  if (Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32); !status) return status;
-  if (static_cast<int64_t>(out.size()) != x.rows * x.cols) {
-    return invalid_argument("download: the destination has " + std::to_string(out.size()) +
-                            " elements, must have " + std::to_string(x.rows * x.cols));
-  }
+  if (Status status = check_download(x, out); !status) return status;
   for_rows(x.rows, x.cols,
            [&](int64_t r) { std::memcpy(out.data() + r * x.cols, x.row(r), x.row_bytes()); });
   return {};
@@ -327,7 +277,9 @@ Status CpuBackend::download(const TensorView& x, std::span<float> out) {
 
 Expected<std::unique_ptr<Backend>> create_cpu_backend(const BackendOptions& options) {
   if (options.dtype == DType::kFloat16) {
-    return invalid_argument("the CPU backend computes in bfloat16 or float32, not in float16");
+    return invalid_argument(
+        "the CPU computes in bfloat16 or float32, not in float16: use --dtype bfloat16 (also for "
+        "checkpoints in float16), or --device cuda");
   }
   const Expected<const cpu::KernelTable*> kernels =
       cpu::choose_kernels(options.max_isa, cpu::detect_cpu_features());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/cpu/kernels.h"
+#include "backend/op_checks.h"
 
 namespace anyslot::cpu {
 
@@ -30,10 +31,7 @@ void visit_elements(KvPart part, const KvShape& shape, const Visit& visit) {
 }
 
 Status check_shape(const KvShape& shape) {
-  if (shape.num_layers <= 0 || shape.num_kv_heads <= 0 || shape.head_dim <= 0 ||
-      shape.num_blocks < 0) {
-    return invalid_argument("a KV storage needs layers, heads and a head_dim");
-  }
+  if (Status status = check_kv_shape(shape); !status) return status;
   if (shape.dtype == DType::kFloat16) {
     return failed_precondition(
         "KV of float16 is not served by the CPU backend: use bfloat16 or float32");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/int8_row.h"
+#include "backend/op_checks.h"
 
 namespace anyslot::cpu {
 
@@ -14,18 +15,6 @@ namespace {
 /// Large enough to hide what a call of oneDNN costs, small enough that a slice stays in the
 /// second-level cache.
 constexpr int64_t kPanelsOfSlice = 4;
-
-float element(const TensorView& x, int64_t row, int64_t col) {
-  switch (x.dtype) {
-    case DType::kFloat32:
-      return x.row_as<float>(row)[col];
-    case DType::kBFloat16:
-      return bf16_to_float(x.row_as<bf16_t>(row)[col]);
-    case DType::kFloat16:
-      return fp16_to_float(x.row_as<uint16_t>(row)[col]);
-  }
-  return 0;
-}
 
 /// A row of stacked parts.
 struct PartRow {
@@ -67,7 +56,8 @@ class PanelWriter {
         return;
       }
     }
-    for (int64_t i = 0; i < in_; ++i) wide_[i] = element(*from.part, from.row, i);
+    const std::byte* row = from.part->row(from.row);
+    for (int64_t i = 0; i < in_; ++i) wide_[i] = load_element(row, from.part->dtype, i);
     if constexpr (std::is_same_v<T, int8_t>) {
       const std::span<int8_t> numbers(to, static_cast<size_t>(in_));
       weight_.scales()[out_feature] = quantize_row(wide_, numbers);
@@ -126,15 +116,6 @@ std::vector<PackedWeight::Slice> cut_slices(int64_t out_features, int num_thread
   return slices;
 }
 
-Status check_parts(std::span<const TensorView> parts) {
-  if (parts.empty()) return invalid_argument("a linear weight needs at least one part");
-  for (const TensorView& part : parts) {
-    if (part.cols != parts[0].cols) return invalid_argument("parts differ in in_features");
-    if (part.rows <= 0 || part.cols <= 0) return invalid_argument("a part of a weight is empty");
-  }
-  return {};
-}
-
 }  // namespace
 
 Expected<std::unique_ptr<PackedWeight>> PackedWeight::allocate(int64_t out_features,
@@ -162,11 +143,10 @@ Expected<std::unique_ptr<PackedWeight>> PackedWeight::allocate(int64_t out_featu
 Expected<std::unique_ptr<PackedWeight>> pack_weight(std::span<const TensorView> parts,
                                                     const PanelKernels& kernels,
                                                     ThreadPool& threads) {
-  if (Status status = check_parts(parts); !status) return status;
-  int64_t out_features = 0;
-  for (const TensorView& part : parts) out_features += part.rows;
-  Expected<std::unique_ptr<PackedWeight>> weight =
-      PackedWeight::allocate(out_features, parts[0].cols, kernels, threads.num_threads());
+  const Expected<StackedShape> shape = stacked_shape(parts);
+  if (!shape) return shape.status();
+  Expected<std::unique_ptr<PackedWeight>> weight = PackedWeight::allocate(
+      shape->out_features, shape->in_features, kernels, threads.num_threads());
   if (!weight) return weight.status();
   switch (kernels.stored) {
     case StoredType::kFloat32:

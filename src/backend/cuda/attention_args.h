@@ -76,23 +76,15 @@ Status launch_plain_attention(const AttentionArgs& args, DType dtype, cudaStream
 inline constexpr int kWideStageTokens = 64;
 /// Rows x heads that the narrow kernel takes.
 inline constexpr int kNarrowRows = 16;
-/// Whether the bfloat16 tensor-core kernels serve the shape: all of a head is turned.
-bool serves_tensor_cores(const AttentionArgs& args);
 /// Where the wide kernel keeps Q turned by the rows' positions.
 struct PositionedQ {
   float* q = nullptr;  // [num_rows, num_heads * head_dim]
   int64_t num_rows = 0;
   const int32_t* step_rows = nullptr;  // of each row of Q, in device memory; nullptr: the same
 };
-/// Allow the kernels their shared memory; to be called once.
-Status prepare_narrow_attention();
-Status prepare_wide_attention();
-/// The counts.num_narrow first items, of at most kNarrowRows rows x group: each warp walks pages of
-/// its own.
-Status launch_narrow_attention(const AttentionArgs& args, int num_processors, cudaStream_t stream);
-/// The counts.num_wide others: each warp has 16 rows x heads, and all read the same pages.
-Status launch_wide_attention(AttentionArgs args, const PositionedQ& positioned, int num_processors,
-                             cudaStream_t stream);
+/// Turns args.q to there.
+Status launch_position_q(const AttentionArgs& args, const PositionedQ& positioned,
+                         cudaStream_t stream);
 /// Whether so many items are those that two blocks of the wide kernel per multiprocessor serve
 /// best.
 bool fills_machine(int num_wide, int num_kv_heads, int num_processors);

@@ -1,28 +1,12 @@
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstdint>
 
 #include "backend/cuda/attention_args.h"
+#include "backend/cuda/elements.cuh"
 #include "base/block.h"
 
 namespace anyslot::cuda {
-
-__device__ inline float to_float(float x) { return x; }
-__device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
-__device__ inline float to_float(__half x) { return __half2float(x); }
-template <typename T>
-__device__ T from_float(float x);
-template <>
-__device__ inline float from_float<float>(float x) {
-  return x;
-}
-template <>
-__device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float x) {
-  return __float2bfloat16_rn(x);
-}
 
 /// The rotation by the sum of both angles.
 __device__ inline float2 compose(float2 a, float2 b) {

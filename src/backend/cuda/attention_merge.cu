@@ -1,3 +1,5 @@
+// What is done to all rows before and after attention.
+
 #include "backend/cuda/attention_device.cuh"
 #include "backend/cuda/cuda_check.h"
 
@@ -61,7 +63,31 @@ __global__ void merge_partials(AttentionArgs args) {
   }
 }
 
+/// One block per row, a thread per pair.
+__global__ void position_q(AttentionArgs args, const int32_t* step_rows, float* out) {
+  const int pairs = args.num_pairs;
+  const int row = step_rows == nullptr ? blockIdx.x : step_rows[blockIdx.x];
+  const float* from = args.q + blockIdx.x * args.q_stride;
+  float* to = out + int64_t{blockIdx.x} * args.num_heads * args.head_dim;
+  for (int i = threadIdx.x; i < args.num_heads * pairs; i += blockDim.x) {
+    const int c = i / pairs * args.head_dim + i % pairs;
+    const float2 turn = args.row_rotations[int64_t{row} * pairs + i % pairs];
+    const float low = from[c];
+    const float high = from[c + pairs];
+    to[c] = low * turn.x - high * turn.y;
+    to[c + pairs] = high * turn.x + low * turn.y;
+  }
+}
+
 }  // namespace
+
+Status launch_position_q(const AttentionArgs& args, const PositionedQ& positioned,
+                         cudaStream_t stream) {
+  constexpr int kThreads = 256;
+  position_q<<<static_cast<unsigned>(positioned.num_rows), kThreads, 0, stream>>>(
+      args, positioned.step_rows, positioned.q);
+  return launch_status("turning Q");
+}
 
 Status launch_merge(const AttentionArgs& args, DType dtype, bool early, cudaStream_t stream) {
   const int num_merges = args.recorded_counts == nullptr ? args.counts.num_merges : args.max_merges;
@@ -75,11 +101,9 @@ Status launch_merge(const AttentionArgs& args, DType dtype, bool early, cudaStre
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = early ? 1 : 0;
-  return cuda_status(
-      cudaLaunchKernelEx(
-          &config, dtype == DType::kFloat32 ? merge_partials<float> : merge_partials<__nv_bfloat16>,
-          args),
-      "merging attention");
+  return with_element_type(dtype, [&]<typename T>(T) {
+    return cuda_status(cudaLaunchKernelEx(&config, merge_partials<T>, args), "merging attention");
+  });
 }
 
 }  // namespace anyslot::cuda

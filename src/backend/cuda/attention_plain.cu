@@ -162,11 +162,8 @@ Status launch_plain_attention(const AttentionArgs& args, DType dtype, cudaStream
   const int num_items = args.counts.num_narrow + args.counts.num_wide;
   if (num_items == 0) return {};
   const dim3 grid(num_items, args.num_heads, args.counts.max_rows);
-  if (dtype == DType::kFloat32) {
-    plain_attention<float><<<grid, kWarps * 32, 0, stream>>>(args);
-  } else {
-    plain_attention<__nv_bfloat16><<<grid, kWarps * 32, 0, stream>>>(args);
-  }
+  with_element_type(
+      dtype, [&]<typename T>(T) { plain_attention<T><<<grid, kWarps * 32, 0, stream>>>(args); });
   return launch_status("plain attention");
 }
 

@@ -2,29 +2,33 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <numbers>
+
+#include "backend/cuda/attention_instances.h"
 
 namespace anyslot::cuda {
 
 namespace {
+
+/// Beyond any position: as good as none.
+constexpr int64_t kLongestWindow = std::numeric_limits<int32_t>::max();
 
 bool is_aligned(const void* pointer, int64_t stride, size_t element, size_t alignment) {
   return reinterpret_cast<uintptr_t>(pointer) % alignment == 0 &&
          static_cast<size_t>(stride) * element % alignment == 0;
 }
 
-}  // namespace
-
+/// Whether the tensor-core kernels serve such heads at all: they turn whole ones.
 bool serves_tensor_cores(const AttentionArgs& args) {
-  return (args.head_dim == 64 || args.head_dim == 128) && 2 * args.num_pairs == args.head_dim &&
-         args.scale_log2 > 0 && is_aligned(args.q, args.q_stride, sizeof(float), 8) &&
+  return 2 * args.num_pairs == args.head_dim && args.scale_log2 > 0 &&
+         is_aligned(args.q, args.q_stride, sizeof(float), 8) &&
          is_aligned(args.out, args.out_stride, sizeof(uint16_t), 4);
 }
 
-Status AttentionRunner::open() {
-  Status status = prepare_narrow_attention();
-  return status.ok() ? prepare_wide_attention() : status;
-}
+}  // namespace
+
+Status AttentionRunner::open(DType dtype) { return prepare_attention(dtype); }
 
 Status AttentionRunner::reserve(int64_t num_partials, int num_heads, int head_dim) {
   // Rooms grow by powers of two: each growth stops the device and ends recorded steps.
@@ -59,7 +63,7 @@ Status AttentionRunner::run(const AttentionCall& call, cudaStream_t stream) {
   args.num_kv_heads = spec.num_kv_heads;
   args.head_dim = spec.head_dim;
   args.num_pairs = spec.rope->num_pairs();
-  args.window = static_cast<int>(spec.window);
+  args.window = spec.window > kLongestWindow ? 0 : static_cast<int>(spec.window);
   args.scale_log2 = spec.scale * std::numbers::log2e_v<float>;
   const PositionedQ positioned{nullptr, call.q.rows, call.step_rows};
   if (Status status = launch(args, positioned, call.out.dtype, stream); !status) return status;
@@ -69,12 +73,11 @@ Status AttentionRunner::run(const AttentionCall& call, cudaStream_t stream) {
 
 Status AttentionRunner::launch(const AttentionArgs& args, PositionedQ positioned, DType dtype,
                                cudaStream_t stream) {
-  if (!tensor_cores_ || dtype != DType::kBFloat16 || !serves_tensor_cores(args)) {
+  const AttentionInstance* instance =
+      tensor_cores_ ? find_attention_instance(dtype, args.head_dim) : nullptr;
+  if (instance == nullptr || !serves_tensor_cores(args)) {
     used_plain_kernel_ = true;
     return launch_plain_attention(args, dtype, stream);
-  }
-  if (Status status = launch_narrow_attention(args, num_processors_, stream); !status) {
-    return status;
   }
   if (fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors_)) {
     const auto elements = static_cast<size_t>(positioned.num_rows) * args.num_heads * args.head_dim;
@@ -83,7 +86,7 @@ Status AttentionRunner::launch(const AttentionArgs& args, PositionedQ positioned
     if (!status) return status;
     positioned.q = positioned_q_.as<float>();
   }
-  return launch_wide_attention(args, positioned, num_processors_, stream);
+  return instance->launch(args, positioned, num_processors_, stream);
 }
 
 }  // namespace anyslot::cuda

@@ -34,7 +34,8 @@ class AttentionRunner {
   AttentionRunner(int num_processors, bool tensor_cores, bool early_merge)
       : num_processors_(num_processors), tensor_cores_(tensor_cores), early_merge_(early_merge) {}
 
-  Status open();
+  /// dtype: of KV and outputs.
+  Status open(DType dtype);
   /// Room for partials; run() takes it when it is missing.
   Status reserve(int64_t num_partials, int num_heads, int head_dim);
   Status run(const AttentionCall& call, cudaStream_t stream);

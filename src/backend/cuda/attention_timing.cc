@@ -8,12 +8,15 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/cuda_check.h"
 #include "backend/test_step_builder.h"
+#include "base/compute_type.h"
 
+// cuda_attention_timing [bfloat16 | float16 [TEXT]]: with a TEXT, the cases whose names hold it.
 // Times the attention of one layer on the GPU, over inputs that rotate beyond its L2 cache, and
 // compares each result with the plain kernel's on the same inputs. Exit code 1 when one is wrong.
 // `zero` is the time over that with all angles 0, `one` over that with all documents as one, whose
@@ -90,11 +93,11 @@ T take(Expected<T> value) {
   return std::move(value).value();
 }
 
-std::vector<float> to_floats(DeviceBuffer& buffer) {
-  std::vector<bf16_t> halves(buffer.size_bytes() / sizeof(bf16_t));
-  require(buffer.read(std::as_writable_bytes(std::span(halves))));
-  std::vector<float> values;
-  for (const bf16_t half : halves) values.push_back(bf16_to_float(half));
+std::vector<float> to_floats(DeviceBuffer& buffer, DType dtype) {
+  std::vector<std::byte> bytes(buffer.size_bytes());
+  require(buffer.read(bytes));
+  std::vector<float> values(bytes.size() / dtype_size(dtype));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = load_element(bytes.data(), dtype, i);
   return values;
 }
 
@@ -123,16 +126,19 @@ Setup make_setup(Backend& backend, const Case& c) {
   std::normal_distribution<float> normal;
   Setup setup{make_step(c), nullptr, nullptr, nullptr, {}, {}};
   const int64_t num_blocks = setup.step.num_blocks();
-  const KvShape one{1, kKvHeads, kHeadDim, DType::kBFloat16, num_blocks};
+  const DType dtype = backend.activation_dtype();
+  const KvShape one{1, kKvHeads, kHeadDim, dtype, num_blocks};
   const auto layers = static_cast<int>(kRotatedBytes / (one.block_bytes() * num_blocks)) + 1;
-  const KvShape shape{layers, kKvHeads, kHeadDim, DType::kBFloat16, num_blocks};
+  const KvShape shape{layers, kKvHeads, kHeadDim, dtype, num_blocks};
   setup.storage = take(backend.create_kv_storage(shape));
   // Blocks are windows of one array of random numbers, each somewhere else.
-  const size_t elements = shape.block_bytes() / sizeof(bf16_t);
-  std::vector<bf16_t> numbers(elements + (1 << 20));
-  for (bf16_t& number : numbers) number = float_to_bf16(normal(random));
+  const size_t elements = shape.block_bytes() / sizeof(uint16_t);
+  std::vector<uint16_t> numbers(elements + (1 << 20));
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    store_element(numbers.data(), dtype, i, normal(random));
+  }
   for (BlockId b = 0; b < num_blocks; ++b) {
-    const std::span<const bf16_t> window(numbers.data() + random() % (1 << 20), elements);
+    const std::span<const uint16_t> window(numbers.data() + random() % (1 << 20), elements);
     require(setup.storage->import_block(b, std::as_bytes(window)));
   }
   const auto rows = static_cast<int64_t>(setup.step.step.rows.size());
@@ -141,9 +147,9 @@ Setup make_setup(Backend& backend, const Case& c) {
   for (float& element : q) element = normal(random);
   setup.q = take(backend.allocate(q.size() * sizeof(float)));
   require(setup.q->write(std::as_bytes(std::span(q))));
-  setup.out = take(backend.allocate(q.size() * sizeof(bf16_t)));
+  setup.out = take(backend.allocate(q.size() * dtype_size(dtype)));
   setup.q_view = {setup.q->data(), DType::kFloat32, rows, cols, cols};
-  setup.out_view = {setup.out->data(), DType::kBFloat16, rows, cols, cols};
+  setup.out_view = {setup.out->data(), dtype, rows, cols, cols};
   return setup;
 }
 
@@ -216,7 +222,7 @@ const std::vector<int64_t> kNoWindow = {0};
 std::vector<float> result_of(Backend& backend, Setup& setup, const AttentionSpec& spec) {
   require(backend.begin_step(setup.step.step, kNoWindow));
   require(backend.attention(*setup.storage, 0, spec, RowSet::kAll, setup.q_view, setup.out_view));
-  std::vector<float> values = to_floats(*setup.out);
+  std::vector<float> values = to_floats(*setup.out, backend.activation_dtype());
   require(backend.end_step());
   return values;
 }
@@ -274,7 +280,7 @@ double seconds_of(const std::function<void()>& work) {
 
 void time_copies(Backend& backend, int num_copies) {
   constexpr int kLayers = 32;
-  const KvShape shape{kLayers, kKvHeads, kHeadDim, DType::kBFloat16, 2 * num_copies};
+  const KvShape shape{kLayers, kKvHeads, kHeadDim, backend.activation_dtype(), 2 * num_copies};
   const std::unique_ptr<KvStorage> storage = take(backend.create_kv_storage(shape));
   const RopeTable rope = make_rope(1.0);
   const std::vector<const RopeTable*> ropes(kLayers, &rope);
@@ -299,17 +305,27 @@ void time_copies(Backend& backend, int num_copies) {
 }  // namespace
 }  // namespace anyslot::cuda
 
-int main() {
+int main(int argc, char** argv) {
   using namespace anyslot;
+  const auto type = cuda::take(parse_compute_type(argc > 1 ? argv[1] : "bfloat16"));
+  if (type == ComputeType::kFloat32) {
+    std::fprintf(stderr, "bfloat16 and float16 are timed, not float32\n");
+    return 2;
+  }
+  BackendOptions options;
+  options.dtype = dtype_of(type);
   cudaStream_t stream = nullptr;
   cuda::require(cuda::cuda_status(cudaStreamCreate(&stream), "a stream"));
-  const auto backend = cuda::take(cuda::open_cuda_backend({}, {true, stream}));
-  const auto plain = cuda::take(cuda::open_cuda_backend({}, {.tensor_cores = false}));
+  const auto backend = cuda::take(cuda::open_cuda_backend(options, {true, stream}));
+  const auto plain = cuda::take(cuda::open_cuda_backend(options, {.tensor_cores = false}));
   std::printf("%s\n", backend->description().c_str());
   bool right = true;
+  const std::string_view text = argc > 2 ? argv[2] : "";
   for (const cuda::Case& c : cuda::kCases) {
+    if (std::string_view(c.name).find(text) == std::string_view::npos) continue;
     right = cuda::run_case(*backend, *plain, stream, c) && right;
   }
+  if (!text.empty()) return right ? 0 : 1;
   for (const int num_copies : {256, 1024, 4096}) cuda::time_copies(*backend, num_copies);
   return right ? 0 : 1;
 }

@@ -35,24 +35,16 @@ Status BlockCopier::run(CudaKvStorage& storage, std::span<const BlockCopy> copie
   const size_t freq_bytes = inv_freq.size() * sizeof(double);
   const size_t copy_bytes = copies.size_bytes();
   const size_t bytes = freq_bytes + copy_bytes + num_pairs.size() * sizeof(int);
-  if (Status status = staging_free_.wait(); !status) return status;
-  if (Status status = staging_.reserve(bytes); !status) return status;
-  if (Status status = staged_.reserve(bytes, "block copies"); !status) return status;
-  std::memcpy(staging_.data(), inv_freq.data(), freq_bytes);
-  std::memcpy(staging_.data() + freq_bytes, copies.data(), copy_bytes);
-  std::memcpy(staging_.data() + freq_bytes + copy_bytes, num_pairs.data(),
+  if (Status status = orders_.reserve(bytes, bytes, "block copies"); !status) return status;
+  std::memcpy(orders_.host(), inv_freq.data(), freq_bytes);
+  std::memcpy(orders_.host() + freq_bytes, copies.data(), copy_bytes);
+  std::memcpy(orders_.host() + freq_bytes + copy_bytes, num_pairs.data(),
               num_pairs.size() * sizeof(int));
-  if (Status status = cuda_status(
-          cudaMemcpyAsync(staged_.data(), staging_.data(), bytes, cudaMemcpyHostToDevice, side_),
-          "copying block copies");
-      !status) {
-    return status;
-  }
-  if (Status status = staging_free_.record(side_); !status) return status;
+  if (Status status = orders_.send(bytes, side_, "block copies"); !status) return status;
   // The blocks are read after the steps that wrote them, and written after those that read them.
   if (Status status = before_.record(stream); !status) return status;
   if (Status status = before_.let_wait(side_); !status) return status;
-  const auto* staged = staged_.as<std::byte>();
+  const auto* staged = orders_.as<const std::byte>();
   const KvCopy copy{storage.layer(0),
                     storage.layer_bytes(),
                     shape.dtype,
@@ -67,8 +59,11 @@ Status BlockCopier::run(CudaKvStorage& storage, std::span<const BlockCopy> copie
       !status) {
     return status;
   }
-  pending_ = true;
-  return done_.record(side_);
+  Status status = done_.record(side_);
+  // What cannot be waited for must not go on: others will write the blocks.
+  if (!status) static_cast<void>(cuda_status(cudaStreamSynchronize(side_), "block copies"));
+  pending_ = status.ok();
+  return status;
 }
 
 }  // namespace anyslot::cuda

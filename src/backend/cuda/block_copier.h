@@ -31,9 +31,7 @@ class BlockCopier {
   Event before_;
   Event done_;
   bool pending_ = false;
-  PinnedMemory staging_;
-  DeviceMemory staged_;
-  Event staging_free_;
+  StagedCopy orders_;
 };
 
 }  // namespace anyslot::cuda

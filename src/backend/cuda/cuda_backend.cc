@@ -31,23 +31,23 @@ Status CudaBackend::open() {
   if (!products) return products.status();
   products_ = std::move(*products);
   if (Status status = copier_.open(); !status) return status;
-  return attention_.open();
+  return attention_.open(dtype_);
 }
 
-std::optional<MemoryInfo> CudaBackend::device_memory() const {
+Expected<std::optional<MemoryInfo>> CudaBackend::device_memory() const {
   size_t free_bytes = 0;
   size_t total_bytes = 0;
-  cudaMemGetInfo(&free_bytes, &total_bytes);
-  return MemoryInfo{static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)};
+  if (Status status = cuda_status(cudaMemGetInfo(&free_bytes, &total_bytes), "reading free memory");
+      !status) {
+    return status;
+  }
+  return std::optional(
+      MemoryInfo{static_cast<int64_t>(free_bytes), static_cast<int64_t>(total_bytes)});
 }
 
 std::string CudaBackend::description() const {
   return "cuda: " + std::string(device_.name) + ", " + std::to_string(device_.multiProcessorCount) +
          " multiprocessors, cuBLASLt (" + std::string(dtype_name(dtype_)) + " products)";
-}
-
-Status CudaBackend::check_step() const {
-  return step_ != nullptr ? Status() : invalid_argument("no step: begin_step comes first");
 }
 
 Expected<std::unique_ptr<DeviceBuffer>> CudaBackend::allocate(size_t bytes) {
@@ -97,31 +97,29 @@ void CudaBackend::count_tiles(const StepPlan& plan) {
 }
 
 Status CudaBackend::begin_step(const StepPlan& plan, std::span<const int64_t> windows) {
-  step_ = nullptr;
-  all_rows_.clear();
-  sampled_rows_.clear();
-  for (size_t r = 0; r < plan.rows.size(); ++r) {
-    all_rows_.push_back(static_cast<int32_t>(r));
-    if (plan.rows[r].sample) sampled_rows_.push_back(static_cast<int32_t>(r));
-  }
-  if (Status status = data_.begin(plan, group_); !status) return status;
+  step_.begin(plan);
+  Status status = plan_step(plan, windows);
+  if (!status) step_.end();
+  return status;
+}
+
+Status CudaBackend::plan_step(const StepPlan& plan, std::span<const int64_t> windows) {
+  data_.begin(plan, group_);
   count_tiles(plan);
   plans_.clear();
-  const bool all_are_sampled = sampled_rows_.size() == all_rows_.size();
   for (const int64_t window : windows) {
     WindowPlans& plans = plans_.emplace_back();
-    planner_.plan(plan, all_rows_, window, plan_options(), plan_);
+    planner_.plan(plan, step_.of(RowSet::kAll), window, plan_options(), plan_);
     plans.all = data_.add(plan, plan_);
-    if (all_are_sampled) {
+    if (step_.all_are_sampled()) {
       plans.sampled = plans.all;
     } else {
-      planner_.plan(plan, sampled_rows_, window, plan_options(), plan_);
+      planner_.plan(plan, step_.of(RowSet::kSampled), window, plan_options(), plan_);
       plans.sampled = data_.add(plan, plan_);
     }
   }
   if (Status status = data_.upload(stream_); !status) return status;
   attention_.take_used_plain_kernel();
-  step_ = &plan;
   return {};
 }
 
@@ -152,7 +150,7 @@ StepRecorder::Facts CudaBackend::record_facts(const RecordKey& key) const {
 }
 
 Status CudaBackend::run_recorded(const RecordKey& key, FunctionRef<Status()> work) {
-  if (Status status = check_step(); !status) return status;
+  if (Status status = step_.check_begun(); !status) return status;
   if (Status status = wait_for_copies(); !status) return status;
   for (const WindowPlans& plans : plans_) {
     for (const DevicePlan* plan : {&plans.all, &plans.sampled}) {
@@ -161,33 +159,36 @@ Status CudaBackend::run_recorded(const RecordKey& key, FunctionRef<Status()> wor
     }
   }
   const auto run = [&](bool recording) {
+    struct Reset {
+      bool& flag;
+      ~Reset() { flag = false; }
+    } const reset{recording_};
     recording_ = recording;
-    Status status = work();
-    recording_ = false;
-    return status;
+    return work();
   };
   const auto was_recordable = [&] { return !attention_.take_used_plain_kernel(); };
   return recorder_.run(record_facts(key), run, was_recordable, stream_);
 }
 
 Status CudaBackend::end_step() {
-  step_ = nullptr;
+  step_.end();
   return {};
 }
 
 Expected<std::unique_ptr<Backend>> open_cuda_backend(const BackendOptions& options,
                                                      const CudaOptions& cuda_options) {
   constexpr int kMinMajor = 8;
-  if (options.dtype == DType::kFloat16) {
-    return invalid_argument("the CUDA backend computes in bfloat16 or float32, not in float16");
-  }
   if (options.int8_weights) {
     return failed_precondition(
         "int8 weights are not served on a GPU: leave out --weights int8, or use the device 'cpu'");
   }
   int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
-    return failed_precondition("no NVIDIA GPU was found: use the device 'cpu'");
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
+    cudaGetLastError();
+    return failed_precondition(
+        std::string("no NVIDIA GPU can be used: ") +
+        (error == cudaSuccess ? "there is none" : cudaGetErrorString(error)) +
+        "; use the device 'cpu'");
   }
   cudaDeviceProp device{};
   if (Status status = cuda_status(cudaSetDevice(0), "choosing the GPU"); !status) return status;

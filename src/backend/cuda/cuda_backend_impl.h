@@ -15,6 +15,7 @@
 #include "backend/cuda/linear.h"
 #include "backend/cuda/step_data.h"
 #include "backend/cuda/step_recorder.h"
+#include "backend/op_checks.h"
 
 namespace anyslot::cuda {
 
@@ -48,7 +49,7 @@ class CudaBackend : public Backend {
   std::string_view name() const override { return "cuda"; }
   std::string description() const override;
   DType activation_dtype() const override { return dtype_; }
-  std::optional<MemoryInfo> device_memory() const override;
+  Expected<std::optional<MemoryInfo>> device_memory() const override;
 
   Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) override;
   Expected<std::unique_ptr<LinearWeight>> load_linear(std::span<const TensorView> parts) override;
@@ -73,9 +74,7 @@ class CudaBackend : public Backend {
   Status run_recorded(const RecordKey& key, FunctionRef<Status()> work) override;
 
  private:
-  int64_t num_rows() const { return static_cast<int64_t>(all_rows_.size()); }
-  int64_t num_sampled() const { return static_cast<int64_t>(sampled_rows_.size()); }
-  Status check_step() const;
+  Status plan_step(const StepPlan& plan, std::span<const int64_t> windows);
   AttentionPlanOptions plan_options() const;
   void count_tiles(const StepPlan& plan);
   Expected<const float*> mirrored(const float* values, int64_t count);
@@ -99,9 +98,7 @@ class CudaBackend : public Backend {
   bool recording_ = false;
   uint64_t memory_version_ = 0;  // grows with everything that others may hold in device memory
 
-  const StepPlan* step_ = nullptr;
-  std::vector<int32_t> all_rows_;
-  std::vector<int32_t> sampled_rows_;
+  StepRows step_;
   AttentionPlanner planner_;
   AttentionPlan plan_;
   StepData data_;
@@ -109,9 +106,7 @@ class CudaBackend : public Backend {
 
   BlockCopier copier_;
   std::map<const float*, MirroredVector> mirrors_;
-  PinnedMemory staging_;
-  DeviceMemory staged_;
-  Event staging_free_;
+  StagedCopy embeddings_;
   DeviceMemory tokens_;
   PinnedMemory host_tokens_;
 };

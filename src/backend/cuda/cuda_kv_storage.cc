@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend/cuda/cuda_check.h"
+#include "backend/op_checks.h"
 
 namespace anyslot::cuda {
 
@@ -15,13 +16,7 @@ constexpr int kMaxHeadDim = 256;
 }  // namespace
 
 Expected<std::unique_ptr<CudaKvStorage>> CudaKvStorage::create(const KvShape& shape) {
-  if (shape.num_layers <= 0 || shape.num_kv_heads <= 0 || shape.head_dim <= 0 ||
-      shape.num_blocks < 0) {
-    return invalid_argument("a KV storage needs layers, heads and a head_dim");
-  }
-  if (shape.dtype == DType::kFloat16) {
-    return failed_precondition("KV of float16 is not served on this device: use bfloat16");
-  }
+  if (Status status = check_kv_shape(shape); !status) return status;
   if (shape.head_dim > kMaxHeadDim || shape.head_dim % 8 != 0) {
     return failed_precondition("head_dim " + std::to_string(shape.head_dim) +
                                " is not served on this device (multiples of 8 up to " +
@@ -33,28 +28,38 @@ Expected<std::unique_ptr<CudaKvStorage>> CudaKvStorage::create(const KvShape& sh
                               " KV blocks of " + std::to_string(shape.block_bytes()) + " bytes");
   }
   DeviceMemory memory;
-  if (Status status = memory.reserve(shape.block_bytes() * shape.num_blocks, "the KV pool");
-      !status) {
-    return status;
+  const Status reserved = memory.reserve(shape.block_bytes() * shape.num_blocks, "the KV pool");
+  if (!reserved) {
+    return Status(reserved.code(), reserved.message() +
+                                       "; lower --kv-cache, or end other programs "
+                                       "on the GPU");
   }
   if (Status status = memory.clear(); !status) return status;
   return std::unique_ptr<CudaKvStorage>(new CudaKvStorage(shape, std::move(memory)));
 }
 
+// One copy with a stride per block would do, if strides could exceed 2 GiB.
+
 Status CudaKvStorage::export_block(BlockId block, std::span<std::byte> bytes) const {
-  if (Status status = check_transfer(block, bytes.size()); !status) return status;
+  Status status = check_transfer(block, bytes.size());
   const size_t part = layer_block_bytes();
-  return cuda_status(cudaMemcpy2D(bytes.data(), part, layer(0) + block * part, layer_bytes(), part,
-                                  static_cast<size_t>(shape().num_layers), cudaMemcpyDeviceToHost),
-                     "exporting a KV block");
+  for (int i = 0; status.ok() && i < shape().num_layers; ++i) {
+    status = cuda_status(
+        cudaMemcpy(bytes.data() + i * part, layer(i) + block * part, part, cudaMemcpyDeviceToHost),
+        "exporting a KV block");
+  }
+  return status;
 }
 
 Status CudaKvStorage::import_block(BlockId block, std::span<const std::byte> bytes) {
-  if (Status status = check_transfer(block, bytes.size()); !status) return status;
+  Status status = check_transfer(block, bytes.size());
   const size_t part = layer_block_bytes();
-  return cuda_status(cudaMemcpy2D(layer(0) + block * part, layer_bytes(), bytes.data(), part, part,
-                                  static_cast<size_t>(shape().num_layers), cudaMemcpyHostToDevice),
-                     "importing a KV block");
+  for (int i = 0; status.ok() && i < shape().num_layers; ++i) {
+    status = cuda_status(
+        cudaMemcpy(layer(i) + block * part, bytes.data() + i * part, part, cudaMemcpyHostToDevice),
+        "importing a KV block");
+  }
+  return status;
 }
 
 }  // namespace anyslot::cuda

@@ -20,10 +20,13 @@ struct FreePinned {
   void operator()(void* data) const { cudaFreeHost(data); }
 };
 
+/// kResourceExhausted, naming `what`, its size, and what is free.
+Status no_device_memory(std::string_view what, size_t bytes);
+
 /// Memory of the device that only grows. Growing waits for the device and loses the content.
 class DeviceMemory {
  public:
-  /// At least `bytes`; kResourceExhausted names `what` and the sizes.
+  /// At least `bytes`; fails as no_device_memory says, and then holds nothing.
   Status reserve(size_t bytes, std::string_view what);
   Status clear();
 
@@ -42,6 +45,7 @@ class DeviceMemory {
 /// Host memory that the device copies from without a stop in between. Growing loses the content.
 class PinnedMemory {
  public:
+  /// kResourceExhausted names the size.
   Status reserve(size_t bytes);
   std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
 
@@ -65,6 +69,26 @@ class Event {
 
  private:
   cudaEvent_t event_ = nullptr;
+};
+
+/// Data of a step on its way from the host to the device, in memory of its own at both ends.
+class StagedCopy {
+ public:
+  /// Room on the host, once the copy before has left it, and on the device.
+  Status reserve(size_t host_bytes, size_t device_bytes, std::string_view what);
+  std::byte* host() const { return host_.data(); }
+  /// Starts the copy of the first `bytes`. `what` names it in errors.
+  Status send(size_t bytes, cudaStream_t stream, std::string_view what);
+
+  template <typename T>
+  T* as() const {
+    return device_.as<T>();
+  }
+
+ private:
+  PinnedMemory host_;
+  DeviceMemory device_;
+  Event sent_;
 };
 
 class CudaBuffer : public DeviceBuffer {

@@ -1,7 +1,7 @@
 #include <climits>
 
-#include "backend/cuda/attention_device.cuh"
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/elements.cuh"
 #include "backend/cuda/elementwise.h"
 
 namespace anyslot::cuda {
@@ -18,11 +18,9 @@ __global__ void widen(const T* x, int64_t x_stride, float* out, int64_t out_stri
 }
 
 __device__ inline void store_quad(float* to, float4 x) { *reinterpret_cast<float4*>(to) = x; }
-__device__ inline void store_quad(__nv_bfloat16* to, float4 x) {
-  const __nv_bfloat162 low = __floats2bfloat162_rn(x.x, x.y);
-  const __nv_bfloat162 high = __floats2bfloat162_rn(x.z, x.w);
-  *reinterpret_cast<uint2*>(to) = {reinterpret_cast<const uint32_t&>(low),
-                                   reinterpret_cast<const uint32_t&>(high)};
+template <typename T>
+__device__ void store_quad(T* to, float4 x) {
+  *reinterpret_cast<uint2*>(to) = {pack<T>(x.x, x.y), pack<T>(x.z, x.w)};
 }
 
 template <int kBlockThreads>
@@ -138,21 +136,10 @@ __global__ void __launch_bounds__(kArgmaxThreads)
 Status launch_widen(const TensorView& x, const TensorView& out, cudaStream_t stream) {
   if (x.rows == 0 || x.cols == 0) return {};
   const auto grid = static_cast<unsigned>(x.rows);
-  auto* to = static_cast<float*>(out.data);
-  switch (x.dtype) {
-    case DType::kFloat32:
-      widen<<<grid, kThreads, 0, stream>>>(static_cast<const float*>(x.data), x.row_stride, to,
-                                           out.row_stride, x.cols);
-      break;
-    case DType::kBFloat16:
-      widen<<<grid, kThreads, 0, stream>>>(static_cast<const __nv_bfloat16*>(x.data), x.row_stride,
-                                           to, out.row_stride, x.cols);
-      break;
-    case DType::kFloat16:
-      widen<<<grid, kThreads, 0, stream>>>(static_cast<const __half*>(x.data), x.row_stride, to,
-                                           out.row_stride, x.cols);
-      break;
-  }
+  with_element_type(x.dtype, [&]<typename T>(T) {
+    widen<<<grid, kThreads, 0, stream>>>(static_cast<const T*>(x.data), x.row_stride,
+                                         static_cast<float*>(out.data), out.row_stride, x.cols);
+  });
   return launch_status("embed");
 }
 
@@ -185,11 +172,8 @@ void start_rms_norm(const TensorView& x, const float* weight, float epsilon, con
 Status launch_rms_norm(const TensorView& x, const float* weight, float epsilon,
                        const TensorView& out, cudaStream_t stream) {
   if (x.rows == 0 || x.cols == 0) return {};
-  if (out.dtype == DType::kFloat32) {
-    start_rms_norm<float>(x, weight, epsilon, out, stream);
-  } else {
-    start_rms_norm<__nv_bfloat16>(x, weight, epsilon, out, stream);
-  }
+  with_element_type(out.dtype,
+                    [&]<typename T>(T) { start_rms_norm<T>(x, weight, epsilon, out, stream); });
   return launch_status("rms_norm");
 }
 
@@ -197,14 +181,11 @@ Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaS
   if (out.rows == 0 || out.cols == 0) return {};
   const dim3 grid(static_cast<unsigned>(out.rows),
                   static_cast<unsigned>((out.cols + kThreads - 1) / kThreads));
-  const auto* from = static_cast<const float*>(gate_up.data);
-  if (out.dtype == DType::kFloat32) {
-    gated_silu<<<grid, kThreads, 0, stream>>>(
-        from, gate_up.row_stride, static_cast<float*>(out.data), out.row_stride, out.cols);
-  } else {
-    gated_silu<<<grid, kThreads, 0, stream>>>(
-        from, gate_up.row_stride, static_cast<__nv_bfloat16*>(out.data), out.row_stride, out.cols);
-  }
+  with_element_type(out.dtype, [&]<typename T>(T) {
+    gated_silu<<<grid, kThreads, 0, stream>>>(static_cast<const float*>(gate_up.data),
+                                              gate_up.row_stride, static_cast<T*>(out.data),
+                                              out.row_stride, out.cols);
+  });
   return launch_status("gated_silu");
 }
 

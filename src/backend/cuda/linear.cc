@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/cuda/cuda_check.h"
+#include "backend/op_checks.h"
 
 namespace anyslot::cuda {
 
@@ -19,16 +20,16 @@ Status blas_status(cublasStatus_t status, const char* what) {
   return internal_error(std::string(what) + ": " + cublasLtGetStatusString(status));
 }
 
-float element(const TensorView& part, int64_t row, int64_t col) {
-  switch (part.dtype) {
+cudaDataType element_type(DType dtype) {
+  switch (dtype) {
     case DType::kFloat32:
-      return part.row_as<float>(row)[col];
+      break;
     case DType::kBFloat16:
-      return bf16_to_float(part.row_as<bf16_t>(row)[col]);
+      return CUDA_R_16BF;
     case DType::kFloat16:
-      return fp16_to_float(part.row_as<uint16_t>(row)[col]);
+      return CUDA_R_16F;
   }
-  return 0;
+  return CUDA_R_32F;
 }
 
 /// A part's rows as products read them, one after the other.
@@ -39,12 +40,8 @@ void append_rows(const TensorView& part, DType dtype, std::byte* to) {
       std::memcpy(to, part.row(r), row_bytes);
       continue;
     }
-    for (int64_t c = 0; c < part.cols; ++c) {
-      const float value = element(part, r, c);
-      const bf16_t half = float_to_bf16(value);
-      std::memcpy(to + static_cast<size_t>(c) * dtype_size(dtype),
-                  dtype == DType::kFloat32 ? static_cast<const void*>(&value) : &half,
-                  dtype_size(dtype));
+    for (size_t c = 0; c < static_cast<size_t>(part.cols); ++c) {
+      store_element(to, dtype, c, load_element(part.row(r), part.dtype, c));
     }
   }
 }
@@ -97,13 +94,9 @@ Status LinearRunner::open() {
 
 Expected<std::unique_ptr<LinearWeight>> LinearRunner::load(
     std::span<const TensorView> parts) const {
-  if (parts.empty()) return invalid_argument("a linear layer needs a weight");
-  const int64_t in_features = parts[0].cols;
-  int64_t out_features = 0;
-  for (const TensorView& part : parts) {
-    if (part.cols != in_features) return invalid_argument("parts differ in in_features");
-    out_features += part.rows;
-  }
+  const Expected<StackedShape> shape = stacked_shape(parts);
+  if (!shape) return shape.status();
+  const auto [out_features, in_features] = *shape;
   const size_t bytes = static_cast<size_t>(out_features * in_features) * dtype_size(dtype_);
   DeviceMemory memory;
   if (Status status = memory.reserve(bytes, "a weight"); !status) return status;
@@ -130,7 +123,7 @@ Expected<std::unique_ptr<LinearWeight>> LinearRunner::load(
 }
 
 Status LinearRunner::make(const Key& key, Product& product) const {
-  const cudaDataType type = dtype_ == DType::kFloat32 ? CUDA_R_32F : CUDA_R_16BF;
+  const cudaDataType type = element_type(dtype_);
   const auto layout = [](cublasLtMatrixLayout_t& to, cudaDataType t, int64_t rows, int64_t cols,
                          int64_t stride) {
     return blas_status(cublasLtMatrixLayoutCreate(&to, t, static_cast<uint64_t>(rows),

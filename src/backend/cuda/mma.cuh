@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cuda_bf16.h>
-
 #include <cstdint>
+#include <type_traits>
 
+#include "backend/cuda/elements.cuh"
 #include "base/block.h"
 
 // The instructions that attention is made of: asynchronous copies and mma.m16n8k16 (sm_80 and
@@ -11,11 +11,9 @@
 
 namespace anyslot::cuda {
 
-using bf16 = __nv_bfloat16;
-
-/// Bytes of the K or the V of one head of one page.
+/// Bytes of the K or the V of one head of one page, of elements of 16 bits.
 template <int kHeadDim>
-inline constexpr int kPageBytes = kBlockSize* kHeadDim* static_cast<int>(sizeof(bf16));
+inline constexpr int kPageBytes = kBlockSize* kHeadDim * 2;
 
 __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
@@ -46,21 +44,23 @@ __device__ inline void load_transposed(uint32_t (&m)[4], uint32_t address) {
                : "memory");
 }
 
+/// c += a b, of elements of type T.
+template <typename T>
 __device__ inline void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  static_assert(std::is_same_v<T, bf16> || std::is_same_v<T, fp16>);
+  if constexpr (std::is_same_v<T, bf16>) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
 }
 
-__device__ inline uint32_t pack(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return reinterpret_cast<const uint32_t&>(pair);
-}
-
-__device__ inline float2 unpack(uint32_t pair) {
-  return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(pair));
-}
 __device__ inline void load_shared(uint32_t (&x)[4], uint32_t address) {
   asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
                : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])

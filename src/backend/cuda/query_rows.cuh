@@ -103,48 +103,47 @@ __device__ inline LaneTurns find_turns(const AttentionArgs& args, const DeviceRa
   return turns;
 }
 
-/// A lane's part of Q as it meets a range, of the columns of half h of step `step` and their
-/// partners in the upper half of the head: low[i] and high[i] are of row i. quad_of(step, h, i)
-/// gives Q turned by the rows' positions; it is turned anew for each range, so that no error adds
-/// up.
-template <typename QuadOf>
-__device__ inline void turn_quads(const LaneTurns& turns, const QuadOf& quad_of, int step, int h,
-                                  uint32_t (&low)[2], uint32_t (&high)[2]) {
-  const int c = quad_column(step, h);
-  const float4 first = turns_at(turns.of_row[0], c);
-  const float4 second = turns.same ? first : turns_at(turns.of_row[1], c);
+/// A lane's part of Q as it meets a range: store(step, h, i, low, high) takes what row i has in the
+/// columns of half h of step `step`, and in those kHeadDim / 2 further. quad_of(step, h, i) gives
+/// it turned by the row's position; it is turned anew for each range, so that no error adds up.
+/// kAtOnce: steps that may be loaded before the first is turned, for which there must be registers.
+template <typename T, int kHeadDim, int kAtOnce, typename QuadOf, typename Store>
+__device__ inline void turn_q(const LaneTurns& turns, const QuadOf& quad_of, const Store& store) {
+#pragma unroll kAtOnce
+  for (int step = 0; step < kHeadDim / 32; ++step) {
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const QuadOfQ x = turned(quad_of(step, h, i), i == 0 ? first : second);
-    low[i] = pack(x.low.x, x.low.y);
-    high[i] = pack(x.high.x, x.high.y);
+    for (int h = 0; h < 2; ++h) {
+      const int c = quad_column(step, h);
+      const float4 first = turns_at(turns.of_row[0], c);
+      const float4 second = turns.same ? first : turns_at(turns.of_row[1], c);
+      uint32_t low[2];
+      uint32_t high[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const QuadOfQ x = turned(quad_of(step, h, i), i == 0 ? first : second);
+        low[i] = pack<T>(x.low.x, x.low.y);
+        high[i] = pack<T>(x.high.x, x.high.y);
+      }
+#pragma unroll
+      for (int i = 0; i < 2; ++i) store(step, h, i, low[i], high[i]);
+    }
   }
 }
 
-/// All of the lane's part, in 16 columns each, from what keep_q kept.
-template <int kHeadDim>
+/// All of the lane's part in registers, in 16 columns each, from what keep_q kept.
+template <typename T, int kHeadDim>
 __device__ inline void turn_kept_q(const AttentionArgs& args, const DeviceRange& range,
                                    const LaneRows& rows, const QuadOfQ* kept,
                                    uint32_t (&q)[kHeadDim / 16][4]) {
   constexpr int kHalfSteps = kHeadDim / 32;
-  const LaneTurns turns = find_turns<kHeadDim>(args, range, rows);
   const auto quad_of = [kept](int step, int h, int i) {
     return kept[((step * 2 + h) * 2 + i) * 32 + static_cast<int>(threadIdx.x % 32)];
   };
-#pragma unroll
-  for (int step = 0; step < kHalfSteps; ++step) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      uint32_t low[2];
-      uint32_t high[2];
-      turn_quads(turns, quad_of, step, h, low, high);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        q[step][i + 2 * h] = low[i];
-        q[step + kHalfSteps][i + 2 * h] = high[i];
-      }
-    }
-  }
+  const auto store = [&q](int step, int h, int i, uint32_t low, uint32_t high) {
+    q[step][i + 2 * h] = low;
+    q[step + kHalfSteps][i + 2 * h] = high;
+  };
+  turn_q<T, kHeadDim, kHalfSteps>(find_turns<kHeadDim>(args, range, rows), quad_of, store);
 }
 
 /// Rotations of a range's raw keys, of the first key of each block from a token's block on.

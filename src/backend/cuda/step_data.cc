@@ -37,7 +37,7 @@ void StepData::put(int section, std::span<const T> values) {
   sections_[index].bytes.assign(bytes.begin(), bytes.end());
 }
 
-Status StepData::begin(const StepPlan& step, int group) {
+void StepData::begin(const StepPlan& step, int group) {
   ++step_;
   group_ = group;
   num_plans_ = 0;
@@ -58,7 +58,6 @@ Status StepData::begin(const StepPlan& step, int group) {
   put(kSampledRows, std::span<const int32_t>(sampled));
   for (const Row& row : step.rows) row_angles_.push_back(narrowed(row.write_angle));
   put_block_lists(step);
-  return {};
 }
 
 void StepData::put_block_lists(const StepPlan& step) {
@@ -213,25 +212,17 @@ Status StepData::upload(cudaStream_t stream) {
   const int64_t counts[] = {num_angles_, static_cast<int64_t>(key_angles_.size())};
   put(kAngleCounts, std::span<const int64_t>(counts));
   const size_t bytes = lay_out();
-  if (Status status = copied_.wait(); !status) return status;
-  if (Status status = pinned_.reserve(bytes); !status) return status;
-  const void* before = device_.data();
+  const void* before = copy_.as<void>();
   const size_t room = sections_[kAngles].offset + sections_[kAngles].capacity;
-  if (Status status = device_.reserve(room, "a step's plan"); !status) return status;
-  if (device_.data() != before) ++layout_version_;
+  if (Status status = copy_.reserve(bytes, room, "a step's plan"); !status) return status;
+  if (copy_.as<void>() != before) ++layout_version_;
   for (const Section& section : sections_) {
-    std::ranges::copy(section.bytes, pinned_.data() + section.offset);
-  }
-  if (Status status = cuda_status(
-          cudaMemcpyAsync(device_.data(), pinned_.data(), bytes, cudaMemcpyHostToDevice, stream),
-          "copying a step's plan");
-      !status) {
-    return status;
+    std::ranges::copy(section.bytes, copy_.host() + section.offset);
   }
   for (DeviceRope& rope : ropes_) {
     if (Status status = reserve_rotations(rope); !status) return status;
   }
-  return copied_.record(stream);
+  return copy_.send(bytes, stream, "a step's plan");
 }
 
 Expected<StepData::DeviceRope*> StepData::find_rope(const RopeTable& rope) {

@@ -33,7 +33,7 @@ class StepData {
  public:
   /// Begins a step: its rows, block lists and samples. group: heads that share a kv head, for the
   /// counts that recorded steps read.
-  Status begin(const StepPlan& step, int group);
+  void begin(const StepPlan& step, int group);
   DevicePlan add(const StepPlan& step, const AttentionPlan& plan);
   /// Starts the copy to the device; add() comes before it.
   Status upload(cudaStream_t stream);
@@ -93,7 +93,7 @@ class StepData {
   void put(int section, std::span<const T> values);
   template <typename T>
   const T* at(int section) const {
-    return reinterpret_cast<const T*>(device_.as<std::byte>() +
+    return reinterpret_cast<const T*>(copy_.as<const std::byte>() +
                                       sections_[static_cast<size_t>(section)].offset);
   }
   void put_block_lists(const StepPlan& step);
@@ -110,9 +110,7 @@ class StepData {
   int group_ = 1;
   std::vector<Section> sections_;
   int num_plans_ = 0;
-  PinnedMemory pinned_;
-  DeviceMemory device_;
-  Event copied_;
+  StagedCopy copy_;
 
   int64_t num_rows_ = 0;
   int64_t num_angles_ = 0;

@@ -13,6 +13,38 @@ constexpr int kRunsBeforeRecording = 3;
 /// together.
 constexpr size_t kMaxEntries = 256;
 
+constexpr const char* kWhat = "recording a step";
+
+/// A stream that records. Leaving the scope ends it, also when an exception does: a stream that
+/// records runs nothing.
+class Capture {
+ public:
+  explicit Capture(cudaStream_t stream) : stream_(stream) {}
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  ~Capture() {
+    if (recording_) static_cast<void>(end());
+    if (graph_ != nullptr) cudaGraphDestroy(graph_);
+  }
+
+  Status begin() {
+    Status status =
+        cuda_status(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), kWhat);
+    recording_ = status.ok();
+    return status;
+  }
+  Status end() {
+    recording_ = false;
+    return cuda_status(cudaStreamEndCapture(stream_, &graph_), kWhat);
+  }
+  cudaGraph_t graph() const { return graph_; }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraph_t graph_ = nullptr;
+  bool recording_ = false;
+};
+
 }  // namespace
 
 Status StepRecorder::run(const Facts& facts, FunctionRef<Status(bool recording)> work,
@@ -26,6 +58,7 @@ Status StepRecorder::run(const Facts& facts, FunctionRef<Status(bool recording)>
       ++entry.times_run;
       return status;
     }
+    entry.recordable = false;  // once only: what fails now fails again
     if (Status status = record(entry, work, stream); !status) return status;
   }
   ++num_replays_;
@@ -34,23 +67,16 @@ Status StepRecorder::run(const Facts& facts, FunctionRef<Status(bool recording)>
 
 Status StepRecorder::record(Entry& entry, FunctionRef<Status(bool recording)> work,
                             cudaStream_t stream) {
-  if (Status status = cuda_status(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
-                                  "recording a step");
-      !status) {
-    return status;
-  }
-  Status status = work(true);
-  cudaGraph_t graph = nullptr;
-  const Status ended = cuda_status(cudaStreamEndCapture(stream, &graph), "recording a step");
-  if (status.ok()) status = ended;
-  if (status.ok()) {
-    cudaGraphExec_t runnable = nullptr;
-    status = cuda_status(cudaGraphInstantiate(&runnable, graph, 0), "recording a step");
-    entry.graph.reset(runnable);
-    ++num_records_;
-  }
-  if (graph != nullptr) cudaGraphDestroy(graph);
-  return status;
+  Capture capture(stream);
+  if (Status status = capture.begin(); !status) return status;
+  if (Status status = work(true); !status) return status;
+  if (Status status = capture.end(); !status) return status;
+  cudaGraphExec_t runnable = nullptr;
+  Status status = cuda_status(cudaGraphInstantiate(&runnable, capture.graph(), 0), kWhat);
+  if (!status) return status;
+  entry.graph.reset(runnable);
+  ++num_records_;
+  return {};
 }
 
 }  // namespace anyslot::cuda

@@ -14,7 +14,7 @@ namespace anyslot::cuda {
 /// [kBlockSize, kHeadDim / 2]; pairs as key_pair_place says. Threads [0, kThreads) of the block, or
 /// of a warp, share the work. Not inline, so that the registers it needs are taken from loops over
 /// turned keys only where raw ones come.
-template <int kHeadDim, int kPages, int kThreads>
+template <typename T, int kHeadDim, int kPages, int kThreads>
 __device__ __noinline__ void turn_keys(const float2* of_blocks, const float2* of_places,
                                        int num_tokens, uint32_t pages) {
   constexpr int kHalfChunks = kHeadDim / 16;
@@ -42,10 +42,10 @@ __device__ __noinline__ void turn_keys(const float2* of_blocks, const float2* of
       const float4 rest = __ldg(of_place + j * kHalfChunks);
       const float2 first = compose({base.x, base.y}, {rest.x, rest.y});
       const float2 second = compose({base.z, base.w}, {rest.z, rest.w});
-      const float2 a = unpack(x[j]);
-      const float2 b = unpack(y[j]);
-      x[j] = pack(a.x * first.x - b.x * first.y, a.y * second.x - b.y * second.y);
-      y[j] = pack(b.x * first.x + a.x * first.y, b.y * second.x + a.y * second.y);
+      const float2 a = unpack<T>(x[j]);
+      const float2 b = unpack<T>(y[j]);
+      x[j] = pack<T>(a.x * first.x - b.x * first.y, a.y * second.x - b.y * second.y);
+      y[j] = pack<T>(b.x * first.x + a.x * first.y, b.y * second.x + a.y * second.y);
     }
     store_shared(low, x);
     store_shared(high, y);
@@ -113,19 +113,21 @@ __device__ inline void weigh_keys(float (&s)[kColumns][4], float scale,
 }
 
 /// The weights of a page's 16 keys as the left side of a product.
+template <typename T>
 __device__ inline void pack_weights(const float (&first)[4], const float (&second)[4],
                                     uint32_t (&p)[4]) {
-  p[0] = pack(first[0], first[1]);
-  p[1] = pack(first[2], first[3]);
-  p[2] = pack(second[0], second[1]);
-  p[3] = pack(second[2], second[3]);
+  p[0] = pack<T>(first[0], first[1]);
+  p[1] = pack<T>(first[2], first[3]);
+  p[2] = pack<T>(second[0], second[1]);
+  p[3] = pack<T>(second[2], second[3]);
 }
 
 /// Attends with kTiles tiles of 16 rows to kPages pages; `k` and `v` are addresses of the first,
 /// the others follow kPageStride bytes apart. load_q(step, tile, fragment) gives 16 columns of Q;
 /// mask_of(tile), asked when `masked`, what its rows see.
 /// first_token: token 0 of the first page.
-template <int kHeadDim, int kTiles, int kPages, int kPageStride, typename LoadQ, typename MaskOf>
+template <typename T, int kHeadDim, int kTiles, int kPages, int kPageStride, typename LoadQ,
+          typename MaskOf>
 __device__ inline void attend_pages(const LoadQ& load_q, uint32_t k, uint32_t v, int first_token,
                                     bool masked, const MaskOf& mask_of, float scale,
                                     TileState<kHeadDim> (&states)[kTiles]) {
@@ -146,8 +148,8 @@ __device__ inline void attend_pages(const LoadQ& load_q, uint32_t k, uint32_t v,
                     k + page * kPageStride + chunk_offset<kHeadDim>(key_row, step * 2 + key_chunk));
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
-        multiply(s[tile][2 * page], q[tile], b[0], b[1]);
-        multiply(s[tile][2 * page + 1], q[tile], b[2], b[3]);
+        multiply<T>(s[tile][2 * page], q[tile], b[0], b[1]);
+        multiply<T>(s[tile][2 * page + 1], q[tile], b[2], b[3]);
       }
     }
   }
@@ -163,7 +165,7 @@ __device__ inline void attend_pages(const LoadQ& load_q, uint32_t k, uint32_t v,
     uint32_t p[kTiles][4];
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
-      pack_weights(s[tile][2 * page], s[tile][2 * page + 1], p[tile]);
+      pack_weights<T>(s[tile][2 * page], s[tile][2 * page + 1], p[tile]);
     }
 #pragma unroll
     for (int n = 0; n < kHeadDim / 16; ++n) {
@@ -172,8 +174,8 @@ __device__ inline void attend_pages(const LoadQ& load_q, uint32_t k, uint32_t v,
           b, v + page * kPageStride + chunk_offset<kHeadDim>(value_row, n * 2 + value_chunk));
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
-        multiply(states[tile].out[2 * n], p[tile], b[0], b[1]);
-        multiply(states[tile].out[2 * n + 1], p[tile], b[2], b[3]);
+        multiply<T>(states[tile].out[2 * n], p[tile], b[0], b[1]);
+        multiply<T>(states[tile].out[2 * n + 1], p[tile], b[2], b[3]);
       }
     }
   }

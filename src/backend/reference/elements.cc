@@ -1,30 +1,8 @@
 #include "backend/reference/elements.h"
 
 #include <cmath>
-#include <string>
 
 namespace anyslot::reference {
-
-double load_element(const void* data, DType dtype, size_t index) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return static_cast<const float*>(data)[index];
-    case DType::kBFloat16:
-      return bf16_to_float(static_cast<const bf16_t*>(data)[index]);
-    case DType::kFloat16:
-      return fp16_to_float(static_cast<const uint16_t*>(data)[index]);
-  }
-  return 0;
-}
-
-void store_element(void* data, DType dtype, size_t index, double value) {
-  const auto rounded = static_cast<float>(value);
-  if (dtype == DType::kFloat32) {
-    static_cast<float*>(data)[index] = rounded;
-  } else {
-    static_cast<bf16_t*>(data)[index] = float_to_bf16(rounded);
-  }
-}
 
 std::vector<double> load_row(const TensorView& x, int64_t row, int64_t begin, int64_t count) {
   std::vector<double> values(count);
@@ -38,7 +16,7 @@ std::vector<double> load_row(const TensorView& x, int64_t row) {
 
 void store_row(const TensorView& x, int64_t row, int64_t begin, std::span<const double> values) {
   for (size_t i = 0; i < values.size(); ++i) {
-    store_element(x.row(row), x.dtype, begin + i, values[i]);
+    store_element(x.row(row), x.dtype, begin + i, static_cast<float>(values[i]));
   }
 }
 

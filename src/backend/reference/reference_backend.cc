@@ -45,8 +45,7 @@ class ReferenceLinearWeight : public LinearWeight {
 class ReferenceBackend : public Backend {
  public:
   explicit ReferenceBackend(const BackendOptions& options)
-      : dtype_(options.dtype == DType::kFloat32 ? DType::kFloat32 : DType::kBFloat16),
-        int8_weights_(options.int8_weights) {}
+      : dtype_(options.dtype), int8_weights_(options.int8_weights) {}
 
   std::string_view name() const override { return "reference"; }
   std::string description() const override { return "scalar reference, one thread"; }
@@ -73,22 +72,13 @@ class ReferenceBackend : public Backend {
   Status download(const TensorView& x, std::span<float> out) override;
 
  private:
-  int64_t num_rows() const { return static_cast<int64_t>(all_rows_.size()); }
-  int64_t num_sampled() const { return static_cast<int64_t>(sampled_rows_.size()); }
-  Status check_step() const;
   std::vector<float> stored_row(const TensorView& part, int64_t row) const;
 
   DType dtype_;
   bool int8_weights_;
-  const StepPlan* step_ = nullptr;
+  StepRows step_;
   std::vector<int64_t> windows_;
-  std::vector<int32_t> all_rows_;
-  std::vector<int32_t> sampled_rows_;
 };
-
-Status ReferenceBackend::check_step() const {
-  return step_ != nullptr ? Status() : invalid_argument("no step: begin_step comes first");
-}
 
 Expected<std::unique_ptr<DeviceBuffer>> ReferenceBackend::allocate(size_t bytes) {
   try {
@@ -106,35 +96,32 @@ std::vector<float> ReferenceBackend::stored_row(const TensorView& part, int64_t 
     std::vector<int8_t> numbers(values.size());
     const float scale = quantize_row(values, numbers);
     std::ranges::transform(numbers, values.begin(), [scale](int8_t n) { return scale * n; });
-  } else if (dtype_ == DType::kBFloat16) {
-    for (float& value : values) value = bf16_to_float(float_to_bf16(value));
+    return values;
+  }
+  for (float& value : values) {
+    const float exact = value;
+    store_element(&value, dtype_, 0, exact);
+    value = load_element(&value, dtype_, 0);
   }
   return values;
 }
 
 Expected<std::unique_ptr<LinearWeight>> ReferenceBackend::load_linear(
     std::span<const TensorView> parts) {
-  if (parts.empty()) return invalid_argument("a linear weight needs at least one part");
-  const int64_t in_features = parts[0].cols;
-  int64_t out_features = 0;
+  const Expected<StackedShape> shape = stacked_shape(parts);
+  if (!shape) return shape.status();
   std::vector<float> values;
   for (const TensorView& part : parts) {
-    if (part.cols != in_features) return invalid_argument("parts differ in in_features");
-    out_features += part.rows;
     for (int64_t r = 0; r < part.rows; ++r) {
       for (const float element : stored_row(part, r)) values.push_back(element);
     }
   }
-  return std::unique_ptr<LinearWeight>(
-      std::make_unique<ReferenceLinearWeight>(out_features, in_features, std::move(values)));
+  return std::unique_ptr<LinearWeight>(std::make_unique<ReferenceLinearWeight>(
+      shape->out_features, shape->in_features, std::move(values)));
 }
 
 Expected<std::unique_ptr<KvStorage>> ReferenceBackend::create_kv_storage(const KvShape& shape) {
-  if (shape.dtype == DType::kFloat16) return failed_precondition("KV of float16 is not served");
-  if (shape.num_layers <= 0 || shape.num_kv_heads <= 0 || shape.head_dim <= 0 ||
-      shape.num_blocks < 0) {
-    return invalid_argument("a KV storage needs layers, heads and a head_dim");
-  }
+  if (Status status = check_kv_shape(shape); !status) return status;
   try {
     return std::unique_ptr<KvStorage>(std::make_unique<ReferenceKvStorage>(shape));
   } catch (const std::bad_alloc&) {
@@ -144,19 +131,13 @@ Expected<std::unique_ptr<KvStorage>> ReferenceBackend::create_kv_storage(const K
 }
 
 Status ReferenceBackend::begin_step(const StepPlan& plan, std::span<const int64_t> windows) {
-  step_ = &plan;
+  step_.begin(plan);
   windows_.assign(windows.begin(), windows.end());
-  all_rows_.clear();
-  sampled_rows_.clear();
-  for (size_t r = 0; r < plan.rows.size(); ++r) {
-    all_rows_.push_back(static_cast<int32_t>(r));
-    if (plan.rows[r].sample) sampled_rows_.push_back(static_cast<int32_t>(r));
-  }
   return {};
 }
 
 Status ReferenceBackend::end_step() {
-  step_ = nullptr;
+  step_.end();
   return {};
 }
 
@@ -168,21 +149,16 @@ Status ReferenceBackend::copy_blocks(KvStorage& storage, std::span<const BlockCo
 }
 
 Status ReferenceBackend::embed(const TensorView& table, const TensorView& out) {
-  if (Status status = check_step(); !status) return status;
-  if (Status status = check_tensor("out", out, num_rows(), table.cols, DType::kFloat32); !status) {
-    return status;
-  }
-  if (Status status = check_token_ids(step_->rows, table); !status) return status;
-  for (int64_t r = 0; r < num_rows(); ++r) {
-    store_row(out, r, 0, load_row(table, step_->rows[r].token_id));
+  if (Status status = step_.check_embed(table, out); !status) return status;
+  for (int64_t r = 0; r < out.rows; ++r) {
+    store_row(out, r, 0, load_row(table, step_.plan().rows[r].token_id));
   }
   return {};
 }
 
 Status ReferenceBackend::rms_norm(const TensorView& x, const float* weight, float epsilon,
                                   const TensorView& out) {
-  if (Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32); !status) return status;
-  if (Status status = check_tensor("out", out, x.rows, x.cols, dtype_); !status) return status;
+  if (Status status = check_rms_norm(x, out, dtype_); !status) return status;
   for (int64_t r = 0; r < x.rows; ++r) {
     std::vector<double> row = load_row(x, r);
     double sum = 0;
@@ -196,14 +172,8 @@ Status ReferenceBackend::rms_norm(const TensorView& x, const float* weight, floa
 
 Status ReferenceBackend::linear(const LinearWeight& weight, const TensorView& x,
                                 const TensorView& out, bool accumulate) {
+  if (Status status = check_linear(weight, x, out, dtype_); !status) return status;
   const auto& rows = static_cast<const ReferenceLinearWeight&>(weight);
-  if (Status status = check_tensor("x", x, x.rows, weight.in_features(), dtype_); !status) {
-    return status;
-  }
-  if (Status status = check_tensor("out", out, x.rows, weight.out_features(), DType::kFloat32);
-      !status) {
-    return status;
-  }
   for (int64_t r = 0; r < x.rows; ++r) {
     const std::vector<double> in = load_row(x, r);
     for (int64_t o = 0; o < weight.out_features(); ++o) {
@@ -218,44 +188,30 @@ Status ReferenceBackend::linear(const LinearWeight& weight, const TensorView& x,
 
 Status ReferenceBackend::write_kv(KvStorage& storage, int layer, const AttentionSpec& spec,
                                   const TensorView& k, const TensorView& v) {
-  if (Status status = check_step(); !status) return status;
-  if (Status status = check_spec(spec, storage.shape(), layer); !status) return status;
-  const int64_t cols = int64_t{spec.num_kv_heads} * spec.head_dim;
-  for (const auto& [name, tensor] : {std::pair("k", &k), std::pair("v", &v)}) {
-    if (Status status = check_tensor(name, *tensor, num_rows(), cols, DType::kFloat32); !status) {
-      return status;
-    }
+  if (Status status = step_.check_write_kv(storage.shape(), layer, spec, k, v); !status) {
+    return status;
   }
-  auto& blocks = static_cast<ReferenceKvStorage&>(storage);
-  if (Status status = check_write_slots(step_->rows, blocks.shape()); !status) return status;
-  reference::write_kv(blocks, layer, spec, step_->rows, k, v);
+  reference::write_kv(static_cast<ReferenceKvStorage&>(storage), layer, spec, step_.plan().rows, k,
+                      v);
   return {};
 }
 
 Status ReferenceBackend::attention(const KvStorage& storage, int layer, const AttentionSpec& spec,
                                    RowSet rows, const TensorView& q, const TensorView& out) {
-  if (Status status = check_step(); !status) return status;
-  if (Status status = check_spec(spec, storage.shape(), layer); !status) return status;
-  if (std::ranges::find(windows_, spec.window) == windows_.end()) {
-    return invalid_argument("window " + std::to_string(spec.window) +
-                            " was not announced to begin_step");
+  if (Status status = step_.check_attention(storage.shape(), layer, spec, rows, q, out, dtype_);
+      !status) {
+    return status;
   }
-  const std::vector<int32_t>& row_indices = rows == RowSet::kAll ? all_rows_ : sampled_rows_;
-  const auto num = static_cast<int64_t>(row_indices.size());
-  const int64_t cols = int64_t{spec.num_heads} * spec.head_dim;
-  if (Status status = check_tensor("q", q, num, cols, DType::kFloat32); !status) return status;
-  if (Status status = check_tensor("out", out, num, cols, dtype_); !status) return status;
-  reference::attention(static_cast<const ReferenceKvStorage&>(storage), layer, spec, *step_,
-                       row_indices, q, out);
+  if (std::ranges::find(windows_, spec.window) == windows_.end()) {
+    return unknown_window(spec.window);
+  }
+  reference::attention(static_cast<const ReferenceKvStorage&>(storage), layer, spec, step_.plan(),
+                       step_.of(rows), q, out);
   return {};
 }
 
 Status ReferenceBackend::gated_silu(const TensorView& gate_up, const TensorView& out) {
-  if (Status status = check_tensor("gate_up", gate_up, out.rows, 2 * out.cols, DType::kFloat32);
-      !status) {
-    return status;
-  }
-  if (Status status = check_tensor("out", out, out.rows, out.cols, dtype_); !status) return status;
+  if (Status status = check_gated_silu(gate_up, out, dtype_); !status) return status;
   for (int64_t r = 0; r < out.rows; ++r) {
     std::vector<double> gate = load_row(gate_up, r, 0, out.cols);
     const std::vector<double> up = load_row(gate_up, r, out.cols, out.cols);
@@ -266,22 +222,14 @@ Status ReferenceBackend::gated_silu(const TensorView& gate_up, const TensorView&
 }
 
 Status ReferenceBackend::gather_sampled(const TensorView& x, const TensorView& out) {
-  if (Status status = check_step(); !status) return status;
-  if (Status status = check_tensor("x", x, num_rows(), x.cols, DType::kFloat32); !status) {
-    return status;
-  }
-  if (Status status = check_tensor("out", out, num_sampled(), x.cols, DType::kFloat32); !status) {
-    return status;
-  }
-  for (int64_t k = 0; k < num_sampled(); ++k) store_row(out, k, 0, load_row(x, sampled_rows_[k]));
+  if (Status status = step_.check_gather_sampled(x, out); !status) return status;
+  const std::vector<int32_t>& sampled = step_.of(RowSet::kSampled);
+  for (int64_t k = 0; k < out.rows; ++k) store_row(out, k, 0, load_row(x, sampled[k]));
   return {};
 }
 
 Status ReferenceBackend::download(const TensorView& x, std::span<float> out) {
-  if (Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32); !status) return status;
-  if (static_cast<int64_t>(out.size()) != x.rows * x.cols) {
-    return invalid_argument("download: the destination has the wrong size");
-  }
+  if (Status status = check_download(x, out); !status) return status;
   for (int64_t r = 0; r < x.rows; ++r) std::memcpy(&out[r * x.cols], x.row(r), x.row_bytes());
   return {};
 }

@@ -1,9 +1,6 @@
 #include "backend/reference/reference_kv_storage.h"
 
 #include <cstring>
-#include <string>
-
-#include "backend/reference/elements.h"
 
 namespace anyslot::reference {
 
@@ -33,7 +30,9 @@ std::vector<double> ReferenceKvStorage::load(int layer, KvPart part, int kv_head
 void ReferenceKvStorage::store(int layer, KvPart part, int kv_head, int64_t slot,
                                std::span<const double> values) {
   std::byte* data = bytes_.data() + offset(layer, part, kv_head, slot);
-  for (size_t i = 0; i < values.size(); ++i) store_element(data, shape().dtype, i, values[i]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    store_element(data, shape().dtype, i, static_cast<float>(values[i]));
+  }
 }
 
 size_t ReferenceKvStorage::offset(int layer, KvPart part, int kv_head, int64_t slot) const {

@@ -1,3 +1,5 @@
+#pragma once
+
 #include <algorithm>
 
 #include "backend/cuda/cuda_check.h"
@@ -7,15 +9,14 @@
 // rows x heads; each walks every kWarps-th page with copies of its own in flight, so no warp waits
 // for another until the end.
 
-namespace anyslot::cuda {
+namespace anyslot::cuda::narrow {
 
-namespace {
-
-constexpr int kWarps = 4;
-constexpr int kStages = 3;  // pages per warp; two blocks fit a multiprocessor of 227 KiB
+inline constexpr int kWarps = 4;
+inline constexpr int kStages = 3;  // pages per warp; two blocks fit a multiprocessor of 227 KiB
 
 template <int kHeadDim>
-constexpr int kSharedBytes = kWarps* kStages * 2 * kPageBytes<kHeadDim> + kKeptBytes<kHeadDim>;
+inline constexpr int kSharedBytes =
+    kWarps* kStages * 2 * kPageBytes<kHeadDim> + kKeptBytes<kHeadDim>;
 
 /// The pages of an item that one warp reads, in order.
 class PageCursor {
@@ -56,12 +57,12 @@ class PageCursor {
 };
 
 /// Copies the cursor's page to the stage at `to`: K, then V. Tokens that no row sees become zeros.
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 __device__ void copy_page(const AttentionArgs& args, const PageCursor& cursor, int kv_head,
                           uint32_t to) {
   constexpr int kChunks = kHeadDim / 8;
-  const bf16* key = key_page<bf16>(args, cursor.block(), kv_head);
-  const bf16* value = key + value_offset(args);
+  const T* key = key_page<T>(args, cursor.block(), kv_head);
+  const T* value = key + value_offset(args);
   const int first = cursor.range().begin - cursor.first_token();
   const int end = cursor.range().end - cursor.first_token();
 #pragma unroll
@@ -75,7 +76,7 @@ __device__ void copy_page(const AttentionArgs& args, const PageCursor& cursor, i
   }
 }
 
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int kv_head,
                            uint32_t stages, QuadOfQ* kept_q, TileState<kHeadDim> (&state)[1]) {
   constexpr int kPage = kPageBytes<kHeadDim>;
@@ -85,7 +86,7 @@ __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int 
   PageCursor cursor = ahead;
   for (int i = 0; i < kStages - 1; ++i) {
     if (!ahead.done()) {
-      copy_page<kHeadDim>(args, ahead, kv_head, stages + i * 2 * kPage);
+      copy_page<T, kHeadDim>(args, ahead, kv_head, stages + i * 2 * kPage);
       ahead.next();
     }
     commit_copies();
@@ -100,22 +101,22 @@ __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int 
     const DeviceRange& range = cursor.range();
     if (cursor.range_index() != turned_for) {
       turned_for = cursor.range_index();
-      turn_kept_q<kHeadDim>(args, range, rows, kept_q, q);
+      turn_kept_q<T, kHeadDim>(args, range, rows, kept_q, q);
       mask = make_mask(args, range, rows);
     }
     wait_for_copies<kStages - 2>();
     __syncwarp();
     if (!ahead.done()) {
       const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
-      copy_page<kHeadDim>(args, ahead, kv_head, stages + free_stage * 2 * kPage);
+      copy_page<T, kHeadDim>(args, ahead, kv_head, stages + free_stage * 2 * kPage);
       ahead.next();
     }
     commit_copies();
     const int token = cursor.first_token();
     const uint32_t k = stages + stage * 2 * kPage;
     if (range.key_rotation >= 0) {
-      turn_keys<kHeadDim, 1, 32>(block_rotations<kHeadDim>(args, range, token), args.turn_rotations,
-                                 range.end - token, k);
+      turn_keys<T, kHeadDim, 1, 32>(block_rotations<kHeadDim>(args, range, token),
+                                    args.turn_rotations, range.end - token, k);
       __syncwarp();
     }
     const auto load_q = [&q](int step, int, uint32_t(&fragment)[4]) {
@@ -123,9 +124,9 @@ __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int 
       for (int e = 0; e < 4; ++e) fragment[e] = q[step][e];
     };
     const auto mask_of = [&mask](int) { return mask; };
-    attend_pages<kHeadDim, 1, 1, kPage>(load_q, k, k + kPage, token,
-                                        !all_visible(args, range, token, token + kBlockSize),
-                                        mask_of, args.scale_log2, state);
+    attend_pages<T, kHeadDim, 1, 1, kPage>(load_q, k, k + kPage, token,
+                                           !all_visible(args, range, token, token + kBlockSize),
+                                           mask_of, args.scale_log2, state);
     cursor.next();
     stage = stage + 1 == kStages ? 0 : stage + 1;
   }
@@ -133,7 +134,7 @@ __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int 
 }
 
 /// Merges the warps through shared memory and writes the item's rows.
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int kv_head,
                            float* outs, const TileState<kHeadDim>& state) {
   __shared__ float maxima[kWarps][16];
@@ -177,16 +178,15 @@ __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int 
       args.partial_out[slot * kHeadDim + d] = out;
       if (d == 0) args.partial_state[slot] = {maximum, sum};
     } else {
-      bf16* result = static_cast<bf16*>(args.out) +
-                     args.output_rows[item.row_begin + m / group] * args.out_stride +
-                     head * kHeadDim;
-      result[d] = __float2bfloat16_rn(sum > 0.0F ? out / sum : 0.0F);
+      T* result = static_cast<T*>(args.out) +
+                  args.output_rows[item.row_begin + m / group] * args.out_stride + head * kHeadDim;
+      result[d] = from_float<T>(sum > 0.0F ? out / sum : 0.0F);
     }
   }
   __syncthreads();  // before the next item's pages arrive
 }
 
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 __global__ void __launch_bounds__(kWarps * 32, 2) narrow_attention(AttentionArgs args) {
   extern __shared__ __align__(128) char shared[];
   let_merge_start();
@@ -198,38 +198,28 @@ __global__ void __launch_bounds__(kWarps * 32, 2) narrow_attention(AttentionArgs
     const WorkItem item = args.items[w / args.num_kv_heads];
     const int kv_head = w % args.num_kv_heads;
     TileState<kHeadDim> state[1];
-    walk_pages<kHeadDim>(args, item, kv_head, stages, kept_q, state);
+    walk_pages<T, kHeadDim>(args, item, kv_head, stages, kept_q, state);
     finish_sums(state[0]);
-    write_rows<kHeadDim>(args, item, kv_head, reinterpret_cast<float*>(shared), state[0]);
+    write_rows<T, kHeadDim>(args, item, kv_head, reinterpret_cast<float*>(shared), state[0]);
   }
 }
 
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 Status prepare() {
   return cuda_status(
-      cudaFuncSetAttribute(narrow_attention<kHeadDim>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           kSharedBytes<kHeadDim>),
+      cudaFuncSetAttribute(narrow_attention<T, kHeadDim>,
+                           cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<kHeadDim>),
       "shared memory of attention");
 }
 
-}  // namespace
-
-Status prepare_narrow_attention() {
-  Status status = prepare<64>();
-  return status.ok() ? prepare<128>() : status;
-}
-
-Status launch_narrow_attention(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
+template <typename T, int kHeadDim>
+Status launch(const AttentionArgs& args, int num_processors, cudaStream_t stream) {
   if (args.counts.num_narrow == 0) return {};
   const int units = args.counts.num_narrow * args.num_kv_heads;
   const int most = 2 * num_processors;
   const int blocks = args.recorded_counts == nullptr ? std::min(units, most) : most;
-  if (args.head_dim == 64) {
-    narrow_attention<64><<<blocks, kWarps * 32, kSharedBytes<64>, stream>>>(args);
-  } else {
-    narrow_attention<128><<<blocks, kWarps * 32, kSharedBytes<128>, stream>>>(args);
-  }
+  narrow_attention<T, kHeadDim><<<blocks, kWarps * 32, kSharedBytes<kHeadDim>, stream>>>(args);
   return launch_status("narrow attention");
 }
 
-}  // namespace anyslot::cuda
+}  // namespace anyslot::cuda::narrow

@@ -1,3 +1,5 @@
+#pragma once
+
 #include <algorithm>
 
 #include "backend/cuda/cuda_check.h"
@@ -6,20 +8,18 @@
 // Many rows: bound by the tensor cores. Each warp has 16 rows x heads of its own; all warps of a
 // block read the same pages.
 
-namespace anyslot::cuda {
+namespace anyslot::cuda::wide {
 
-namespace {
-
-constexpr int kStagePages = kWideStageTokens / kBlockSize;
+inline constexpr int kStagePages = kWideStageTokens / kBlockSize;
 /// Steps of Q that a warp of two tiles loads before it turns them: more would not fit the
 /// registers.
-constexpr int kTurnedAtOnce = 2;
+inline constexpr int kTurnedAtOnce = 2;
 
 // Instances: kTiles tiles of 16 rows per warp, kWarps warps of a block, kStages stages in flight,
 // kBlocks blocks to a multiprocessor.
 
 template <int kHeadDim>
-constexpr int kStageBytes = kStagePages * 2 * kPageBytes<kHeadDim>;
+inline constexpr int kStageBytes = kStagePages * 2 * kPageBytes<kHeadDim>;
 
 /// Stages of an item's ranges; none holds pages of two ranges. kHold: the range is kept in
 /// registers, not read again wherever it is needed.
@@ -65,7 +65,7 @@ class StageCursor {
 };
 
 /// Copies the cursor's pages: each K, then V. Tokens that no row sees become zeros.
-template <int kHeadDim, int kThreads, typename Cursor>
+template <typename T, int kHeadDim, int kThreads, typename Cursor>
 __device__ void copy_stage(const AttentionArgs& args, const Cursor& cursor, int kv_head,
                            uint32_t to) {
   constexpr int kChunks = kHeadDim / 8;
@@ -82,7 +82,7 @@ __device__ void copy_stage(const AttentionArgs& args, const Cursor& cursor, int 
     const int chunk = index % kPageChunks;
     const int token = chunk / kChunks;
     const bool valid = page * kBlockSize + token >= first && page * kBlockSize + token < end;
-    const bf16* key = key_page<bf16>(args, __ldg(blocks + page), kv_head) + chunk * 8;
+    const T* key = key_page<T>(args, __ldg(blocks + page), kv_head) + chunk * 8;
     const uint32_t place =
         to + page * 2 * kPageBytes<kHeadDim> + chunk_offset<kHeadDim>(token, chunk % kChunks);
     copy_async(place, key, valid);
@@ -90,13 +90,12 @@ __device__ void copy_stage(const AttentionArgs& args, const Cursor& cursor, int 
   }
 }
 
-/// Q as it meets a range, in the warp's own shared memory: (16 * kTiles rows, kHeadDim), in chunks
-/// that lie as those of a page. args.q is turned by the rows' positions.
-template <int kHeadDim>
+/// Q as it meets a range, in the warp's own shared memory: (16 rows, kHeadDim), in chunks that lie
+/// as those of a page. args.q is turned by the rows' positions.
+template <typename T, int kHeadDim>
 __device__ void store_turned_q(const AttentionArgs& args, const DeviceRange& range,
                                const LaneRows& rows, char* to) {
-  constexpr int kHalfSteps = kHeadDim / 32;
-  const LaneTurns turns = find_turns<kHeadDim>(args, range, rows);
+  constexpr int kHalfChunks = kHeadDim / 16;
   const auto quad_of = [&rows](int step, int h, int i) {
     QuadOfQ x{};
     if (rows.q[i] == nullptr) return x;
@@ -106,26 +105,17 @@ __device__ void store_turned_q(const AttentionArgs& args, const DeviceRange& ran
   };
   const int g = threadIdx.x % 32 / 4;
   const int t = threadIdx.x % 4;
-#pragma unroll kTurnedAtOnce
-  for (int step = 0; step < kHalfSteps; ++step) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      uint32_t low[2];
-      uint32_t high[2];
-      turn_quads(turns, quad_of, step, h, low, high);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const uint32_t at = chunk_offset<kHeadDim>(g + i * 8, step * 2 + h) + 4 * t;
-        const uint32_t at_high =
-            chunk_offset<kHeadDim>(g + i * 8, (step + kHalfSteps) * 2 + h) + 4 * t;
-        *reinterpret_cast<uint32_t*>(to + at) = low[i];
-        *reinterpret_cast<uint32_t*>(to + at_high) = high[i];
-      }
-    }
-  }
+  const auto store = [to, g, t](int step, int h, int i, uint32_t low, uint32_t high) {
+    const int chunk = step * 2 + h;
+    const uint32_t at = chunk_offset<kHeadDim>(g + i * 8, chunk) + 4 * t;
+    const uint32_t at_high = chunk_offset<kHeadDim>(g + i * 8, chunk + kHalfChunks) + 4 * t;
+    *reinterpret_cast<uint32_t*>(to + at) = low;
+    *reinterpret_cast<uint32_t*>(to + at_high) = high;
+  };
+  turn_q<T, kHeadDim, kTurnedAtOnce>(find_turns<kHeadDim>(args, range, rows), quad_of, store);
 }
 
-template <int kHeadDim, int kTiles, int kWarps, int kStages>
+template <typename T, int kHeadDim, int kTiles, int kWarps, int kStages>
 __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int kv_head,
                             int warp_row, char* shared, TileState<kHeadDim> (&states)[kTiles]) {
   constexpr int kThreads = kWarps * 32;
@@ -138,7 +128,7 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
   StageCursor<kTiles == 1> cursor = ahead;
   for (int i = 0; i < kStages - 1; ++i) {
     if (!ahead.done()) {
-      copy_stage<kHeadDim, kThreads>(args, ahead, kv_head, stages + i * kStageBytes<kHeadDim>);
+      copy_stage<T, kHeadDim, kThreads>(args, ahead, kv_head, stages + i * kStageBytes<kHeadDim>);
       ahead.next();
     }
     commit_copies();
@@ -170,12 +160,12 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
         if constexpr (kTiles == 1) {
-          turn_kept_q<kHeadDim>(args, range, only_rows, reinterpret_cast<const QuadOfQ*>(own_q),
-                                only_q);
+          turn_kept_q<T, kHeadDim>(args, range, only_rows, reinterpret_cast<const QuadOfQ*>(own_q),
+                                   only_q);
           only_mask = make_mask(args, range, only_rows);
         } else {
           const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16);
-          store_turned_q<kHeadDim>(args, range, rows, own_q + tile * kPage);
+          store_turned_q<T, kHeadDim>(args, range, rows, own_q + tile * kPage);
         }
       }
     }
@@ -183,8 +173,8 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
     __syncthreads();  // the stage has arrived, and all have left the one before it
     if (!ahead.done()) {
       const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
-      copy_stage<kHeadDim, kThreads>(args, ahead, kv_head,
-                                     stages + free_stage * kStageBytes<kHeadDim>);
+      copy_stage<T, kHeadDim, kThreads>(args, ahead, kv_head,
+                                        stages + free_stage * kStageBytes<kHeadDim>);
       ahead.next();
     }
     commit_copies();
@@ -193,8 +183,8 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
     const bool masked = !all_visible(args, range, token, token + num_pages * kBlockSize);
     const uint32_t k = stages + stage * kStageBytes<kHeadDim>;
     if (range.key_rotation >= 0) {
-      turn_keys<kHeadDim, kStagePages, kThreads>(block_rotations<kHeadDim>(args, range, token),
-                                                 args.turn_rotations, range.end - token, k);
+      turn_keys<T, kHeadDim, kStagePages, kThreads>(block_rotations<kHeadDim>(args, range, token),
+                                                    args.turn_rotations, range.end - token, k);
       __syncthreads();
     }
     const auto mask_of = [&](int tile) {
@@ -203,15 +193,15 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
                        find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16));
     };
     if (num_pages == kStagePages) {
-      attend_pages<kHeadDim, kTiles, kStagePages, 2 * kPage>(load_q, k, k + kPage, token, masked,
-                                                             mask_of, args.scale_log2, states);
+      attend_pages<T, kHeadDim, kTiles, kStagePages, 2 * kPage>(load_q, k, k + kPage, token, masked,
+                                                                mask_of, args.scale_log2, states);
     } else {
 #pragma unroll 1
       for (int page = 0; page < num_pages; ++page) {
         const uint32_t page_k = k + page * 2 * kPage;
-        attend_pages<kHeadDim, kTiles, 1, 2 * kPage>(load_q, page_k, page_k + kPage,
-                                                     token + page * kBlockSize, masked, mask_of,
-                                                     args.scale_log2, states);
+        attend_pages<T, kHeadDim, kTiles, 1, 2 * kPage>(load_q, page_k, page_k + kPage,
+                                                        token + page * kBlockSize, masked, mask_of,
+                                                        args.scale_log2, states);
       }
     }
     cursor.next();
@@ -221,7 +211,7 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
   __syncthreads();  // before the next item's pages arrive
 }
 
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int kv_head,
                            const LaneRows& rows, const TileState<kHeadDim>& state) {
   const int t = threadIdx.x % 4;
@@ -240,18 +230,18 @@ __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int 
       if (t == 0) args.partial_state[slot] = {state.maximum[i], state.sum[i]};
     } else {
       const float factor = state.sum[i] > 0.0F ? 1.0F / state.sum[i] : 0.0F;
-      bf16* result =
-          static_cast<bf16*>(args.out) + output_row * args.out_stride + head * kHeadDim + 2 * t;
+      T* result =
+          static_cast<T*>(args.out) + output_row * args.out_stride + head * kHeadDim + 2 * t;
 #pragma unroll
       for (int n = 0; n < kHeadDim / 8; ++n) {
         *reinterpret_cast<uint32_t*>(result + n * 8) =
-            pack(state.out[n][2 * i] * factor, state.out[n][2 * i + 1] * factor);
+            pack<T>(state.out[n][2 * i] * factor, state.out[n][2 * i + 1] * factor);
       }
     }
   }
 }
 
-template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
+template <typename T, int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
 __global__ void __launch_bounds__(kWarps * 32, kBlocks) wide_attention(AttentionArgs args) {
   extern __shared__ __align__(128) char shared[];
   const int group = args.num_heads / args.num_kv_heads;
@@ -267,40 +257,25 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks) wide_attention(Attention
     if (first_row >= (item.row_end - item.row_begin) * group) continue;
     const int warp_row = first_row + static_cast<int>(threadIdx.x) / 32 * kTiles * 16;
     TileState<kHeadDim> states[kTiles];
-    walk_stages<kHeadDim, kTiles, kWarps, kStages>(args, item, kv_head, warp_row, shared, states);
+    walk_stages<T, kHeadDim, kTiles, kWarps, kStages>(args, item, kv_head, warp_row, shared,
+                                                      states);
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
       finish_sums(states[tile]);
       const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16);
-      write_rows<kHeadDim>(args, item, kv_head, rows, states[tile]);
+      write_rows<T, kHeadDim>(args, item, kv_head, rows, states[tile]);
     }
   }
 }
 
-/// Q turned by the rows' positions. One block per row, a thread per pair.
-__global__ void turn_rows(AttentionArgs args, const int32_t* step_rows, float* out) {
-  const int pairs = args.num_pairs;
-  const int row = step_rows == nullptr ? blockIdx.x : step_rows[blockIdx.x];
-  const float* from = args.q + blockIdx.x * args.q_stride;
-  float* to = out + int64_t{blockIdx.x} * args.num_heads * args.head_dim;
-  for (int i = threadIdx.x; i < args.num_heads * pairs; i += blockDim.x) {
-    const int c = i / pairs * args.head_dim + i % pairs;
-    const float2 turn = args.row_rotations[int64_t{row} * pairs + i % pairs];
-    const float low = from[c];
-    const float high = from[c + pairs];
-    to[c] = low * turn.x - high * turn.y;
-    to[c + pairs] = high * turn.x + low * turn.y;
-  }
-}
-
-template <int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
+template <typename T, int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
 struct Instance {
   static_assert(kStagePages * kPageBytes<kHeadDim> % (kWarps * 32 * 16) == 0);
   static constexpr int kRows = kWarps * kTiles * 16;
   static constexpr int kQBytes =
       kWarps * (kTiles == 1 ? kKeptBytes<kHeadDim> : kTiles * kPageBytes<kHeadDim>);
   static constexpr int kBytes = kStages * kStageBytes<kHeadDim> + kQBytes;
-  static constexpr auto kKernel = wide_attention<kHeadDim, kTiles, kWarps, kStages, kBlocks>;
+  static constexpr auto kKernel = wide_attention<T, kHeadDim, kTiles, kWarps, kStages, kBlocks>;
 
   static Status prepare() {
     return cuda_status(
@@ -322,40 +297,28 @@ struct Instance {
 // other's waiting, and 32 rows per warp halve what is read from shared memory. Where there is one
 // item per multiprocessor, 8 warps share it, and there is room for Q as float32 and for more
 // stages, which hide the latency of memory that no second block hides.
-template <int kHeadDim>
-using Many = Instance<kHeadDim, 2, 4, 2, 2>;
-template <int kHeadDim>
-using Few = Instance<kHeadDim, 1, 8, 4, 1>;
+template <typename T, int kHeadDim>
+using Many = Instance<T, kHeadDim, 2, 4, 2, 2>;
+template <typename T, int kHeadDim>
+using Few = Instance<T, kHeadDim, 1, 8, 4, 1>;
 
-}  // namespace
-
-Status prepare_wide_attention() {
-  for (const auto prepare :
-       {Many<64>::prepare, Few<64>::prepare, Many<128>::prepare, Few<128>::prepare}) {
-    if (Status status = prepare(); !status) return status;
-  }
-  return {};
+template <typename T, int kHeadDim>
+Status prepare() {
+  Status status = Many<T, kHeadDim>::prepare();
+  return status.ok() ? Few<T, kHeadDim>::prepare() : status;
 }
 
-bool fills_machine(int num_wide, int num_kv_heads, int num_processors) {
-  return num_wide * num_kv_heads > num_processors * 3 / 2;
-}
-
-Status launch_wide_attention(AttentionArgs args, const PositionedQ& positioned, int num_processors,
-                             cudaStream_t stream) {
+template <typename T, int kHeadDim>
+Status launch(AttentionArgs args, const PositionedQ& positioned, int num_processors,
+              cudaStream_t stream) {
   if (args.counts.num_wide == 0) return {};
   if (!fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors)) {
-    return args.head_dim == 64 ? Few<64>::launch(args, num_processors, stream)
-                               : Few<128>::launch(args, num_processors, stream);
+    return Few<T, kHeadDim>::launch(args, num_processors, stream);
   }
-  constexpr int kThreads = 256;
-  turn_rows<<<static_cast<unsigned>(positioned.num_rows), kThreads, 0, stream>>>(
-      args, positioned.step_rows, positioned.q);
-  if (Status status = launch_status("turning Q"); !status) return status;
+  if (Status status = launch_position_q(args, positioned, stream); !status) return status;
   args.q = positioned.q;
   args.q_stride = int64_t{args.num_heads} * args.head_dim;
-  return args.head_dim == 64 ? Many<64>::launch(args, num_processors, stream)
-                             : Many<128>::launch(args, num_processors, stream);
+  return Many<T, kHeadDim>::launch(args, num_processors, stream);
 }
 
-}  // namespace anyslot::cuda
+}  // namespace anyslot::cuda::wide

@@ -1,0 +1,41 @@
+#include "backend/cuda/attention_instances.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+namespace anyslot::cuda {
+
+namespace {
+
+template <typename T, int kHeadDim>
+constexpr AttentionInstance instance(DType dtype) {
+  return {dtype, kHeadDim, TensorCoreAttention<T, kHeadDim>::prepare,
+          TensorCoreAttention<T, kHeadDim>::launch};
+}
+
+constexpr AttentionInstance kInstances[] = {
+    instance<__nv_bfloat16, 64>(DType::kBFloat16), instance<__nv_bfloat16, 128>(DType::kBFloat16),
+    instance<__half, 64>(DType::kFloat16), instance<__half, 128>(DType::kFloat16)};
+
+}  // namespace
+
+const AttentionInstance* find_attention_instance(DType dtype, int head_dim) {
+  for (const AttentionInstance& instance : kInstances) {
+    if (instance.dtype == dtype && instance.head_dim == head_dim) return &instance;
+  }
+  return nullptr;
+}
+
+Status prepare_attention(DType dtype) {
+  for (const AttentionInstance& instance : kInstances) {
+    if (instance.dtype != dtype) continue;
+    if (Status status = instance.prepare(); !status) return status;
+  }
+  return {};
+}
+
+bool fills_machine(int num_wide, int num_kv_heads, int num_processors) {
+  return num_wide * num_kv_heads > num_processors * 3 / 2;
+}
+
+}  // namespace anyslot::cuda

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "anyslot/status.h"
+#include "backend/cuda/attention_args.h"
+#include "base/dtype.h"
+
+namespace anyslot::cuda {
+
+/// The tensor-core kernels for heads of kHeadDim elements of type T. See attention_tensor_core.cuh.
+template <typename T, int kHeadDim>
+struct TensorCoreAttention {
+  static Status prepare();
+  static Status launch(const AttentionArgs& args, const PositionedQ& positioned, int num_processors,
+                       cudaStream_t stream);
+};
+
+struct AttentionInstance {
+  DType dtype;
+  int head_dim;
+  /// Allows the kernels their shared memory; to be called once.
+  Status (*prepare)();
+  /// The counts.num_narrow first items have at most kNarrowRows rows x group: each warp walks pages
+  /// of its own. In the counts.num_wide others each warp has 16 rows x heads, and all read the same
+  /// pages.
+  Status (*launch)(const AttentionArgs& args, const PositionedQ& positioned, int num_processors,
+                   cudaStream_t stream);
+};
+
+/// nullptr: the plain kernel, which serves any shape, must do.
+const AttentionInstance* find_attention_instance(DType dtype, int head_dim);
+/// Prepares all instances of that type.
+Status prepare_attention(DType dtype);
+
+}  // namespace anyslot::cuda

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "anyslot/config.h"
+#include "base/dtype.h"
+
+namespace anyslot {
+
+constexpr DType dtype_of(ComputeType type) {
+  switch (type) {
+    case ComputeType::kBFloat16:
+      return DType::kBFloat16;
+    case ComputeType::kFloat16:
+      return DType::kFloat16;
+    case ComputeType::kFloat32:
+      break;
+  }
+  return DType::kFloat32;
+}
+
+}  // namespace anyslot
