@@ -42,6 +42,7 @@ if(NODE_PROGRAM)
     set_tests_properties(browser_page_${part} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77
                                                          ENVIRONMENT ANYSLOT_SCREENSHOTS=${PROJECT_BINARY_DIR}/tests/page)
   endforeach()
+  set_tests_properties(browser_page_race PROPERTIES RUN_SERIAL ON) # it compares times
 endif()
 
 # The sanitizers' flags are not exported, so a sanitized library cannot be linked from outside.

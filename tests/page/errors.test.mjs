@@ -68,7 +68,8 @@ describe("an error shows", () => {
   }));
 
   test("for a refusal that is no JSON", () => onPage(async (page) => {
-    await page.route("**/v1/chat/completions", (route) => route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad gateway</h1>" }));
+    await page.route("**/v1/chat/completions", (route) =>
+      route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad gateway</h1>" }));
     await startRace(page);
     assert.equal(await problem(page), "The server refused (502): it gave no reason");
     forgetRefusals(opened.problems, "status of 502");

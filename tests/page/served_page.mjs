@@ -99,8 +99,13 @@ export async function answerWith(page, events) {
 
 /** The events of an answer about the page's `numDocuments` documents. */
 export function answerEvents(text, numDocuments) {
-  const documents = Array.from({ length: numDocuments }, (_, index) => ({ index, id: null, tokens: 20, cached_tokens: 20, source: "pool" }));
-  const usage = { prompt_tokens: 20 * numDocuments + 50, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 20 * numDocuments }, documents };
+  const cached = { tokens: 20, cached_tokens: 20, source: "pool" };
+  const usage = {
+    prompt_tokens: 20 * numDocuments + 50,
+    completion_tokens: 3,
+    prompt_tokens_details: { cached_tokens: 20 * numDocuments },
+    documents: Array.from({ length: numDocuments }, (_, index) => ({ index, id: null, ...cached })),
+  };
   return [JSON.stringify({ choices: [{ index: 0, delta: { content: text } }] }), JSON.stringify({ choices: [], usage }), "[DONE]"];
 }
 
@@ -114,7 +119,8 @@ export function letterContrasts(page) {
     const luminance = (colour) => {
       canvas.fillStyle = colour; // any notation
       canvas.fillRect(0, 0, 1, 1);
-      const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((c) => (c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
+      const channels = [...canvas.getImageData(0, 0, 1, 1).data].map((byte) => byte / 255);
+      const [r, g, b] = channels.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
       return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
     const isClear = (colour) => colour === "transparent" || colour === "rgba(0, 0, 0, 0)";

@@ -81,7 +81,8 @@ export class Cards {
     card.querySelector(".letter").textContent = document.letter;
     card.querySelector("h3").textContent = document.title ? name : "(no title)";
     card.querySelector(".about p").textContent = visibleText(document.text);
-    card.querySelector(".handle").setAttribute("aria-label", `${document.letter}, ${name}: slot ${index + 1} of ${slots}, move with the arrow keys`);
+    const place = `slot ${index + 1} of ${slots}`;
+    card.querySelector(".handle").setAttribute("aria-label", `${document.letter}, ${name}: ${place}, move with the arrow keys`);
     card.querySelector(".edit").setAttribute("aria-label", `Edit ${name}`);
     card.querySelector(".remove").setAttribute("aria-label", `Remove ${name}`);
     const slot = card.querySelector(".slot");

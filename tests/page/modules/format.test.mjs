@@ -9,5 +9,6 @@ test("durations keep about three digits and say their unit", () => {
 
 test("numbers read as people write them", () => {
   assert.deepEqual([count(1234567), percent(0.955), times(6.26), times(1234.4)], ["1,234,567", "96%", "6.3", "1,234"]);
-  assert.deepEqual([plural(1, "document"), plural(0, "document"), plural(2, "entry", "entries")], ["1 document", "0 documents", "2 entries"]);
+  const numbers = [plural(1, "document"), plural(0, "document"), plural(2, "entry", "entries")];
+  assert.deepEqual(numbers, ["1 document", "0 documents", "2 entries"]);
 });

@@ -19,7 +19,8 @@ function fakeServer() {
     const piece = { at: 5, text: `${body.method} says` };
     onPiece(piece);
     const documents = body.documents.map((_, index) => ({ index, id: null, tokens: 10, cached_tokens: index, source: "pool" }));
-    return { firstTokenMs: 5, totalMs: 7, pieces: [piece], usage: { prompt_tokens: 50, prompt_tokens_details: { cached_tokens: 20 }, documents } };
+    const usage = { prompt_tokens: 50, prompt_tokens_details: { cached_tokens: 20 }, documents };
+    return { firstTokenMs: 5, totalMs: 7, pieces: [piece], usage };
   };
   return { ask, asked, active };
 }
