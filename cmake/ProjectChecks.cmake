@@ -31,6 +31,18 @@ if(NODE_PROGRAM)
                                           $<TARGET_FILE:anyslot_cli> ${PROJECT_SOURCE_DIR}/models/rag-demo-14m)
     set_tests_properties(browser_${page} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
   endforeach()
+
+  # The page at /: its modules in Node.js, then the whole in Chromium, which leaves pictures in tests/page of the build.
+  add_test(NAME page_modules COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/page/run_modules.mjs)
+  set_tests_properties(page_modules PROPERTIES SKIP_RETURN_CODE 77)
+  foreach(part race cards errors looks)
+    add_test(NAME browser_page_${part}
+             COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/browser/run.mjs ../page/${part}
+                     $<TARGET_FILE:anyslot_cli> ${PROJECT_SOURCE_DIR}/models/rag-demo-14m)
+    set_tests_properties(browser_page_${part} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77
+                                                         ENVIRONMENT ANYSLOT_SCREENSHOTS=${PROJECT_BINARY_DIR}/tests/page)
+  endforeach()
+  set_tests_properties(browser_page_race PROPERTIES RUN_SERIAL ON) # it compares times
 endif()
 
 # The sanitizers' flags are not exported, so a sanitized library cannot be linked from outside.

@@ -5,6 +5,7 @@
 
 #include "answer_job.h"
 #include "documents_api.h"
+#include "page_api.h"
 #include "status_api.h"
 #include "text_api.h"
 
@@ -79,6 +80,7 @@ ApiHandler::ApiHandler(ServingContext& context, ApiKeys keys, Logger log)
   add_documents_routes(router_, context);
   add_text_routes(router_, context);
   add_status_routes(router_, context, [this] { return draining_; });
+  add_page_routes(router_, keys_.required());
 }
 
 ApiExpected<ApiHandler::Known> ApiHandler::check(const RequestHead& head) const {

@@ -21,7 +21,7 @@ class ApiHandler : public RequestHandler {
   /// For a server without keys that only this machine reaches: requests must be meant for it.
   void restrict_hosts(OwnHosts hosts) { hosts_ = std::move(hosts); }
 
-  /// From now on only /health, /ready and /metrics are answered.
+  /// From now on only /health, /ready, /metrics and the page are answered.
   void drain() { draining_ = true; }
 
   Admission admit(const RequestHead& head) override;

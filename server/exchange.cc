@@ -15,6 +15,8 @@ namespace anyslot::server {
 
 namespace {
 
+constexpr int kNotModified = 304;  // tells the length of the body that the client has
+
 std::string hexadecimal(size_t value) {
   std::array<char, 2 * sizeof value> digits{};
   const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value, 16);
@@ -67,7 +69,7 @@ void Exchange::reply(HttpReply reply) {
   guard([&] {
     handler_.answered(head_, reply.status);
     unsent_ = header(reply.status, reply, false);
-    if (head_.method != "HEAD") unsent_ += reply.body;
+    if (head_.method != "HEAD" && reply.status != kNotModified) unsent_ += reply.body;
     flush();
   });
 }

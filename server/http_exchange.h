@@ -21,7 +21,8 @@ struct RequestHead {
   std::string target;  // path and query as they came
   std::string authorization = {};
   std::string content_type = {};
-  std::string host = {};        // empty: an HTTP/1.0 client did not say
+  std::string host = {};  // empty: an HTTP/1.0 client did not say
+  std::string if_none_match = {};
   std::string fetch_site = {};  // what a browser says of the page that asks; empty: no browser
   std::string origin = {};      // the site of that page, where the browser tells
   bool has_body = false;

@@ -41,6 +41,7 @@ RequestHead read_request_head(const RequestHeader& header) {
   head.authorization = std::string(header[http::field::authorization]);
   head.content_type = std::string(header[http::field::content_type]);
   head.host = std::string(header[http::field::host]);
+  head.if_none_match = std::string(header[http::field::if_none_match]);
   head.origin = std::string(header[http::field::origin]);
   head.fetch_site = std::string(header["Sec-Fetch-Site"]);
   const std::string length(header[http::field::content_length]);
