@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "linear_bench.h"
 #include "machine_facts.h"
+#include "matmul_rate.h"
 #include "options.h"
 #include "report.h"
 
@@ -120,6 +121,7 @@ Status run(Options options, cli::Interrupt& interrupt) {
                   bench.weights == WeightType::kInt8 ? weight_type_name(bench.weights)
                                                      : compute_type_name(bench.type)));
   facts.emplace_back("backend", (*backend)->description());
+  facts.emplace_back("onednn", compute_type_name(onednn_compute_type(bench.type)));
   add_ceilings_fact(bench.max_isa, options.shape.dtype(), *ceilings, facts);
 
   Report report("linear", std::move(facts), columns());

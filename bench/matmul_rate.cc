@@ -76,12 +76,25 @@ struct OnednnProducts::Impl {
   std::vector<Product> products;
 };
 
+ComputeType onednn_compute_type(ComputeType dtype) {
+  if (dtype != ComputeType::kBFloat16) return ComputeType::kFloat32;
+  try {
+    make_product(dnnl::engine(dnnl::engine::kind::cpu, 0), {16, 16, 16},
+                 dnnl::memory::data_type::bf16);
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) throw;
+    return ComputeType::kFloat32;
+  }
+  return ComputeType::kBFloat16;
+}
+
 OnednnProducts::OnednnProducts(const std::vector<MatmulShape>& shapes, ComputeType dtype,
                                int num_threads)
     : impl_(std::make_unique<Impl>()), num_threads_(num_threads) {
   const OmpThreads threads(num_threads_);
-  const auto type = dtype == ComputeType::kBFloat16 ? dnnl::memory::data_type::bf16
-                                                    : dnnl::memory::data_type::f32;
+  const auto type = onednn_compute_type(dtype) == ComputeType::kBFloat16
+                        ? dnnl::memory::data_type::bf16
+                        : dnnl::memory::data_type::f32;
   for (const MatmulShape& shape : shapes) {
     impl_->products.push_back(make_product(impl_->engine, shape, type));
     operations_ += shape.operations();

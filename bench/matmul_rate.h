@@ -16,7 +16,11 @@ struct MatmulShape {
   double operations() const { return 2.0 * static_cast<double>(rows * in * out); }
 };
 
-/// oneDNN's own products, weights packed as it likes: bfloat16 or float32 in, float32 out. Throws
+/// The type in which oneDNN multiplies what is of `dtype`: float32 for bfloat16 where it has no
+/// such products, which need AVX-512. Throws dnnl::error.
+ComputeType onednn_compute_type(ComputeType dtype);
+
+/// oneDNN's own products, weights packed as it likes: onednn_compute_type() in, float32 out. Throws
 /// dnnl::error.
 class OnednnProducts {
  public:
