@@ -106,8 +106,8 @@ GivenRequest expand_document(const TokenSegment& document, const MethodTraits& t
   return request;
 }
 
-std::vector<std::unique_ptr<Sequence>> make_choices(std::shared_ptr<const GivenRequest> given,
-                                                    int n) {
+std::vector<std::unique_ptr<Sequence>> make_choices(
+    const std::shared_ptr<const GivenRequest>& given, int n) {
   std::vector<std::unique_ptr<Sequence>> choices;
   for (int choice = 0; choice < n; ++choice) {
     auto sequence = std::make_unique<Sequence>();

@@ -57,7 +57,7 @@ struct Sequence {
 
 /// Choices 0 to n - 1 of a request; choice 0 alone reports what was reused. The caller sets the
 /// ids.
-std::vector<std::unique_ptr<Sequence>> make_choices(std::shared_ptr<const GivenRequest> given,
-                                                    int n);
+std::vector<std::unique_ptr<Sequence>> make_choices(
+    const std::shared_ptr<const GivenRequest>& given, int n);
 
 }  // namespace anyslot
