@@ -151,7 +151,7 @@ TEST_F(ServerTest, GivesSeveralChoicesWithLogprobs) {
     EXPECT_GE(choice["logprobs"]["top_logprobs"][0].size(), 2U);
     std::string text;
     for (const json& token : choice["logprobs"]["tokens"]) text += token.get<std::string>();
-    EXPECT_EQ(json(text), choice["text"]);
+    EXPECT_EQ(text, choice["text"].get<std::string>());
   }
   EXPECT_EQ(answer["usage"]["completion_tokens"], 24);
 }
