@@ -24,10 +24,10 @@ struct SweepOptions {
   int documents_per_prompt = 5;
   int document_len = 256;  // tokens
   int question_len = 32;
-  int output_len = 16;
+  int output_len = 32;
   double zipf = 2.1;
-  int num_prompts = 24;      // of a run without a request rate
-  double run_seconds = 2.5;  // of arrivals in a run with one
+  int num_prompts = 16;    // of a run without a request rate
+  double run_seconds = 2;  // of arrivals in a run with one
   std::vector<double> request_rates =
       {};  // per second; empty: chosen by what method full can serve
   uint64_t seed = 0;

@@ -216,7 +216,7 @@ void add_sweep_benchmark(CLI::App& bench, cli::Action& action) {
       ->check(CLI::PositiveNumber);
   command
       ->add_option("--run-seconds", sweep.run_seconds,
-                   "how long requests come in a run with a rate (default: 2.5)")
+                   "how long requests come in a run with a rate (default: 2)")
       ->type_name("S")
       ->check(CLI::PositiveNumber);
   command->add_option("--seed", sweep.seed, "of documents, questions and arrivals (default: 0)")

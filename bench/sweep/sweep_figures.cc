@@ -51,7 +51,7 @@ class Points {
     SweepPoint point = closed(rate, choice, 0);
     point.serve.arrivals.request_rate = rate;
     point.serve.num_prompts =
-        std::max(8, static_cast<int>(std::lround(rate * options_.run_seconds)));
+        std::max(6, static_cast<int>(std::lround(rate * options_.run_seconds)));
     return point;
   }
 
@@ -111,7 +111,7 @@ SweepFigure concurrency_figure(const Points& points) {
                      .x = {"max_concurrency", "requests in flight", true},
                      .charts = {kRequests, kTtft, kPeakKv},
                      .points = {}};
-  for (const int concurrency : {1, 2, 4, 8, 16}) {
+  for (const int concurrency : {1, 4, 16}) {
     figure.points.push_back(points.closed(concurrency, DocumentChoice::kZipf, concurrency));
   }
   return figure;
@@ -129,9 +129,8 @@ SweepFigure kv_budget_figure(const Points& points) {
       .x = {"kv_share", "KV memory over that of all documents", true},
       .charts = {kHits, kTtft},
       .points = {}};
-  for (const double share : {0.25, 0.5, 1.0, 2.0}) {
+  for (const double share : {0.5, 1.0, 2.0}) {
     SweepPoint point = points.closed(share, DocumentChoice::kZipf, 4);
-    point.serve.num_prompts *= 2;
     point.kv_cache_bytes = static_cast<int64_t>(share * static_cast<double>(points.pool_bytes()));
     if (point.kv_cache_bytes < points.least_pool_bytes()) continue;
     figure.points.push_back(point);
