@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "answer_format.h"
 #include "anyslot/engine.h"
-#include "openai_response.h"
 #include "router.h"
 #include "serving_context.h"
 
@@ -17,9 +17,9 @@ namespace anyslot::server {
 /// stream that it reads; when it is let go before its end, its sink answers.
 class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
  public:
-  static void start(ServingContext& context, Api api, Call call);
+  static void start(ServingContext& context, const AnswerFormat& format, Call call);
 
-  AnswerJob(ServingContext& context, Api api, Call call);
+  AnswerJob(ServingContext& context, const AnswerFormat& format, Call call);
 
  private:
   /// What is left of a request once the engine has it.
@@ -32,13 +32,10 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
 
   ApiExpected<Submitted> submit() const;
   void begin();
-  void show_head(int num_choices, bool include_usage);
   void drain();
   void take(const Event& event);
   void observe(const Event& event);
-  void send_chunk(const Event& event);
   void send_whole(const Usage& usage);
-  std::string whole_text(const Usage& usage) const;
   void fail(const ApiError& error);
   /// Runs `work` on the I/O thread; what it throws ends the answer with an error.
   template <typename Work>
@@ -47,13 +44,13 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
 
   ServingContext& context_;
   Call call_;
-  AnswerHead head_;
+  AnswerFormat format_;
   std::atomic<bool> ended_{false};  // written on the I/O thread
 
   std::optional<ApiExpected<Submitted>> outcome_;  // of submit(), on its way to begin()
   std::optional<Submitted> submitted_;
   bool shows_events_ = false;  // the head of the stream has been sent
-  std::vector<ChoiceBuilder> choices_;
+  std::unique_ptr<AnswerWriter> writer_;
   std::vector<std::optional<double>> last_token_ms_;  // of each choice, since submission
   bool has_token_ = false;
 };

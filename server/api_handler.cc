@@ -3,7 +3,7 @@
 #include <boost/beast/core/string.hpp>
 #include <utility>
 
-#include "answer_job.h"
+#include "answer_routes.h"
 #include "documents_api.h"
 #include "page_api.h"
 #include "status_api.h"
@@ -67,16 +67,7 @@ std::optional<ApiError> check_body(const RequestHead& head, const Route& route) 
 
 ApiHandler::ApiHandler(ServingContext& context, ApiKeys keys, Logger log)
     : context_(context), keys_(std::move(keys)), log_(std::move(log)) {
-  const auto answer_at = [this, &context](const std::string& path, Api api) {
-    router_.add({"POST",
-                 path,
-                 false,
-                 {},
-                 [&context, api](Call call) { AnswerJob::start(context, api, std::move(call)); },
-                 /*takes_body=*/true});
-  };
-  answer_at("/v1/completions", Api::kCompletions);
-  answer_at("/v1/chat/completions", Api::kChat);
+  add_answer_routes(router_, context);
   add_documents_routes(router_, context);
   add_text_routes(router_, context);
   add_status_routes(router_, context, [this] { return draining_; });
@@ -90,8 +81,9 @@ ApiExpected<ApiHandler::Known> ApiHandler::check(const RequestHead& head) const 
   auto tenant = open ? "" : keys_.tenant(head.authorization);
   if (!tenant) {
     return ApiError{401,
-                    head.authorization.empty() ? "no API key; send \"Authorization: Bearer KEY\""
-                                               : "the API key is wrong",
+                    head.authorization.empty()
+                        ? "no API key; send \"Authorization: Bearer KEY\" or \"X-API-Key: KEY\""
+                        : "the API key is wrong",
                     "",
                     "invalid_api_key",
                     {{"WWW-Authenticate", "Bearer"}}};
@@ -119,6 +111,10 @@ void ApiHandler::handle(HttpRequest request, std::shared_ptr<ResponseSink> sink)
   Call call{std::move(request), std::move(known->tenant), std::move(known->match.key),
             std::move(known->match.query), std::move(sink)};
   known->match.route->handler(std::move(call));
+}
+
+std::string ApiHandler::error_body(const RequestHead& head, const ApiError& error) const {
+  return router_.error_format(head.target)(error);
 }
 
 void ApiHandler::answered(const RequestHead& head, int status) {

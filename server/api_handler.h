@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "api_keys.h"
@@ -26,6 +27,7 @@ class ApiHandler : public RequestHandler {
 
   Admission admit(const RequestHead& head) override;
   void handle(HttpRequest request, std::shared_ptr<ResponseSink> sink) override;
+  std::string error_body(const RequestHead& head, const ApiError& error) const override;
   void answered(const RequestHead& head, int status) override;
 
  private:

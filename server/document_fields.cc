@@ -30,13 +30,7 @@ DocumentInput read_document(RequestFields& fields, const json& value, const std:
   if (input.document.text.empty()) document.fail("text", "is empty: there is nothing to encode");
   input.document.title = document.string("title");
   input.document.id = document.string("id").value_or("");
-  if (input.document.id.size() > kMaxIdBytes) {
-    document.fail("id", "has " + std::to_string(input.document.id.size()) + " bytes; at most " +
-                            std::to_string(kMaxIdBytes) + " are allowed");
-  }
-  if (has_control_characters(input.document.id)) {
-    document.fail("id", "holds control characters; use plain text");
-  }
+  check_document_id(document, "id", input.document.id);
   input.pin = document.boolean("pin").value_or(false);
   input.ttl_seconds = document.integer("ttl", 0, kMaxTtlSeconds);
   if (const auto error = document.finish()) fields.fail(*error);
@@ -45,19 +39,30 @@ DocumentInput read_document(RequestFields& fields, const json& value, const std:
 
 }  // namespace
 
+void check_document_count(RequestFields& fields, const std::string& key, size_t count,
+                          int max_documents) {
+  if (count <= static_cast<size_t>(max_documents)) return;
+  fields.fail(key,
+              "brings the request to " + std::to_string(count) + " documents; at most " +
+                  std::to_string(max_documents) + " are allowed",
+              "too_many_documents");
+}
+
+void check_document_id(RequestFields& fields, const std::string& key, const std::string& id) {
+  if (id.size() > kMaxIdBytes) {
+    fields.fail(key, "has " + std::to_string(id.size()) + " bytes; at most " +
+                         std::to_string(kMaxIdBytes) + " are allowed");
+  }
+  if (has_control_characters(id)) fields.fail(key, "holds control characters; use plain text");
+}
+
 std::vector<DocumentInput> read_documents(RequestFields& fields, const std::string& key,
                                           int max_documents, size_t num_before) {
   std::vector<DocumentInput> documents;
   const json* list = fields.array(key);
   if (list == nullptr) return documents;
-  if (const size_t all = num_before + list->size(); all > static_cast<size_t>(max_documents)) {
-    fields.fail(key,
-                (num_before == 0 ? "has " : "with those before it, the request has ") +
-                    std::to_string(all) + " documents; at most " + std::to_string(max_documents) +
-                    " are allowed",
-                "too_many_documents");
-    return documents;
-  }
+  check_document_count(fields, key, num_before + list->size(), max_documents);
+  if (!fields.ok()) return documents;
   documents.reserve(list->size());
   for (size_t i = 0; fields.ok() && i < list->size(); ++i) {
     documents.push_back(

@@ -24,6 +24,12 @@ struct DocumentInput {
 std::vector<DocumentInput> read_documents(RequestFields& fields, const std::string& key,
                                           int max_documents, size_t num_before = 0);
 
+/// Refuses more documents than a request may have.
+void check_document_count(RequestFields& fields, const std::string& key, size_t count,
+                          int max_documents);
+/// Refuses an id that is too long or no plain text.
+void check_document_id(RequestFields& fields, const std::string& key, const std::string& id);
+
 std::vector<Document> plain_documents(const std::vector<DocumentInput>& inputs);
 
 /// Sets pin, ttl and name of the documents among `segments`, which are those of `inputs` in their

@@ -1,6 +1,7 @@
 #include "errors.h"
 
 #include <new>
+#include <utility>
 
 #include "json_body.h"
 
@@ -42,19 +43,21 @@ nlohmann::json or_null(const std::string& text) {
 
 std::string excerpt(std::string_view text) { return shortened(text, kMaxQuote); }
 
-std::string error_body(const ApiError& error) {
+std::string error_message(const ApiError& error) { return shortened(error.message, kMaxMessage); }
+
+std::string openai_error_body(const ApiError& error) {
   return to_text({{"error",
-                   {{"message", shortened(error.message, kMaxMessage)},
+                   {{"message", error_message(error)},
                     {"type", error_type(error.status)},
                     {"param", or_null(shortened(error.param, kMaxMessage))},
                     {"code", or_null(error.code)}}}});
 }
 
-HttpReply error_reply(const ApiError& error) {
+HttpReply error_reply(ApiError error) {
   HttpReply reply;
   reply.status = error.status;
-  reply.body = error_body(error);
   reply.headers = error.headers;
+  reply.error = std::move(error);
   return reply;
 }
 

@@ -9,25 +9,23 @@
 #include <variant>
 
 #include "anyslot/status.h"
+#include "api_error.h"
 #include "http_exchange.h"
 
 namespace anyslot::server {
 
-/// An answer in OpenAI's error shape: {"error": {"message", "type", "param", "code"}}.
-struct ApiError {
-  int status = 400;
-  std::string message;
-  std::string param = {};  // the field that is wrong; empty: null
-  std::string code = {};   // empty: null
-  std::vector<std::pair<std::string, std::string>> headers = {};
-};
-
 /// At most about a hundred bytes of what a client sent, to be told in a message.
 std::string excerpt(std::string_view text);
 
-/// {"error": {...}} on one line; the type follows from the status.
-std::string error_body(const ApiError& error);
-HttpReply error_reply(const ApiError& error);
+/// The message of an error, cut where it is endless.
+std::string error_message(const ApiError& error);
+
+/// OpenAI's shape: {"error": {"message", "type", "param", "code"}}; the type follows from the
+/// status.
+std::string openai_error_body(const ApiError& error);
+
+/// A reply whose body is written in the shape of the API that was asked.
+HttpReply error_reply(ApiError error);
 
 /// The engine's refusal as an answer.
 ApiError error_of(const Status& status);

@@ -67,6 +67,7 @@ void Exchange::reply(HttpReply reply) {
   begun_ = true;
   ended_ = true;
   guard([&] {
+    if (reply.error) reply.body = handler_.error_body(head_, *reply.error);
     handler_.answered(head_, reply.status);
     unsent_ = header(reply.status, reply, false);
     if (head_.method != "HEAD" && reply.status != kNotModified) unsent_ += reply.body;
@@ -86,9 +87,13 @@ void Exchange::begin_events() {
   });
 }
 
-void Exchange::send_event(std::string_view data) {
+void Exchange::send_event(std::string_view name, std::string_view data) {
   if (!begun_) return;
-  guard([&] { append_chunk(std::string("data: ").append(data).append("\n\n")); });
+  guard([&] {
+    std::string event;
+    if (!name.empty()) event.append("event: ").append(name).append("\n");
+    append_chunk(event.append("data: ").append(data).append("\n\n"));
+  });
 }
 
 void Exchange::end_events() {

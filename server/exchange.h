@@ -37,7 +37,7 @@ class Exchange : public ResponseSink, public std::enable_shared_from_this<Exchan
 
   void reply(HttpReply reply) override;
   void begin_events() override;
-  void send_event(std::string_view data) override;
+  void send_event(std::string_view name, std::string_view data) override;
   void end_events() override;
   void on_gone(std::function<void()> gone) override;
 

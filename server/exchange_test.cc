@@ -5,6 +5,8 @@
 
 #include <stdexcept>
 
+#include "errors.h"
+
 namespace anyslot::server {
 namespace {
 
@@ -41,6 +43,9 @@ class FakeHandler : public RequestHandler {
  public:
   Admission admit(const RequestHead& /*head*/) override { return {}; }
   void handle(HttpRequest /*request*/, std::shared_ptr<ResponseSink> /*sink*/) override {}
+  std::string error_body(const RequestHead& /*head*/, const ApiError& error) const override {
+    return openai_error_body(error);
+  }
   void answered(const RequestHead& /*head*/, int status) override { statuses.push_back(status); }
   std::vector<int> statuses;
 };
@@ -83,8 +88,8 @@ TEST_F(ExchangeTest, SendsEventsInChunks) {
   EXPECT_THAT(wire_.sent, HasSubstr("Transfer-Encoding: chunked"));
   EXPECT_THAT(wire_.sent, HasSubstr("text/event-stream"));
   wire_.sent.clear();
-  exchange->send_event("a");
-  exchange->send_event("0123456789");
+  exchange->send_event("", "a");
+  exchange->send_event("", "0123456789");
   EXPECT_EQ(wire_.sent, "") << "one piece at a time";
   wire_.take();
   EXPECT_EQ(wire_.sent, "9\r\ndata: a\n\n\r\n12\r\ndata: 0123456789\n\n\r\n");
@@ -101,7 +106,7 @@ TEST_F(ExchangeTest, EndsEventsForOldClientsWithTheConnection) {
   exchange->begin_events();
   wire_.take();
   wire_.sent.clear();
-  exchange->send_event("a");
+  exchange->send_event("", "a");
   exchange->end_events();
   EXPECT_EQ(wire_.sent, "data: a\n\n");
   wire_.take();
@@ -116,14 +121,14 @@ TEST_F(ExchangeTest, DropsAClientThatDoesNotRead) {
   exchange->begin_events();
   int events = 0;
   while (!gone && events < 1000) {
-    exchange->send_event(std::string(100, 'x'));
+    exchange->send_event("", std::string(100, 'x'));
     ++events;
   }
   EXPECT_TRUE(gone);
   EXPECT_LT(events, 12);
   EXPECT_NE(wire_.dropped, "");
   const std::string sent = wire_.sent;
-  exchange->send_event("more");
+  exchange->send_event("", "more");
   exchange->end_events();
   EXPECT_EQ(wire_.sent, sent);
 }
@@ -145,7 +150,7 @@ TEST_F(ExchangeTest, AnswersForThoseWhoGiveUp) {
 
 TEST_F(ExchangeTest, SendsNoEventsBeforeTheirHead) {
   const auto exchange = make({head(), true, true});
-  exchange->send_event("a");
+  exchange->send_event("", "a");
   exchange->end_events();
   EXPECT_EQ(wire_.sent, "");
   exchange->reply({});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "active_requests.h"
+#include "api_error.h"
 #include "byte_budget.h"
 
 namespace anyslot::server {
@@ -17,9 +18,9 @@ namespace anyslot::server {
 using Clock = std::chrono::steady_clock;
 
 struct RequestHead {
-  std::string method;  // "GET"
-  std::string target;  // path and query as they came
-  std::string authorization = {};
+  std::string method;              // "GET"
+  std::string target;              // path and query as they came
+  std::string authorization = {};  // or "Bearer " and X-API-Key, where only that is given
   std::string content_type = {};
   std::string host = {};  // empty: an HTTP/1.0 client did not say
   std::string if_none_match = {};
@@ -51,6 +52,7 @@ struct HttpReply {
   std::string body;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
+  std::optional<ApiError> error = {};  // the body is then that of its API
 };
 
 /// Where the answer to one request goes: one reply, or a stream of server-sent events. For use on
@@ -63,8 +65,8 @@ class ResponseSink {
   virtual void reply(HttpReply reply) = 0;
 
   virtual void begin_events() = 0;
-  /// `data`: one line.
-  virtual void send_event(std::string_view data) = 0;
+  /// `name`: the event's type; empty: none. `data`: one line.
+  virtual void send_event(std::string_view name, std::string_view data) = 0;
   virtual void end_events() = 0;
 
   /// `gone` is called, once, when the client leaves before the answer has ended, or has left.
@@ -86,6 +88,8 @@ class RequestHandler {
   /// Whether the rest of a request is to be read.
   virtual Admission admit(const RequestHead& head) = 0;
   virtual void handle(HttpRequest request, std::shared_ptr<ResponseSink> sink) = 0;
+  /// The body of an error, in the shape of the API that the request was for.
+  virtual std::string error_body(const RequestHead& head, const ApiError& error) const = 0;
   /// An answer has begun, with this status.
   virtual void answered(const RequestHead& head, int status) = 0;
 };

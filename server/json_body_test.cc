@@ -49,7 +49,7 @@ TEST(JsonBody, RefusesMalformedJson) {
     const auto body = parse_body(text, 32);
     ASSERT_FALSE(body.ok()) << text;
     EXPECT_EQ(body.error().status, 400) << text;
-    EXPECT_TRUE(nlohmann::json::accept(error_body(body.error()))) << text;
+    EXPECT_TRUE(nlohmann::json::accept(openai_error_body(body.error()))) << text;
   }
 }
 
@@ -72,7 +72,7 @@ TEST(JsonBody, WritesInvalidUtf8AsReplacementCharacters) {
 }
 
 TEST(ErrorBody, HasTheShapeOfOpenAi) {
-  const auto error = nlohmann::json::parse(error_body({429, "full", "", "queue_full"}));
+  const auto error = nlohmann::json::parse(openai_error_body({429, "full", "", "queue_full"}));
   EXPECT_EQ(error["error"]["message"], "full");
   EXPECT_EQ(error["error"]["type"], "rate_limit_error");
   EXPECT_TRUE(error["error"]["param"].is_null());

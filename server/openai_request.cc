@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "api_keys.h"
 #include "chat_messages.h"
 #include "request_fields.h"
 #include "sampling_fields.h"
@@ -50,8 +49,7 @@ void read_common(RequestFields& fields, const RequestRules& rules, AnswerRequest
   read_sampling(fields, request.sampling);
   request.documents = read_documents(fields, "documents", rules.max_documents);
   request.num_leading = request.documents.size();
-  request.method = read_method(fields);
-  request.cache_salt = fields.string("cache_salt").value_or("");
+  read_own_fields(fields, request);
   read_stream(fields, request);
   read_fields_without_effect(fields);
 }
@@ -130,24 +128,6 @@ void refuse_tools(RequestFields& fields) {
 
 }  // namespace
 
-void check_model(RequestFields& fields, const std::string& served) {
-  fields.require("model");
-  const std::string model = fields.string("model").value_or(served);
-  if (model == served) return;
-  fields.fail(ApiError{
-      404, "the model \"" + excerpt(model) + "\" is not served here; use \"" + served + "\"",
-      "model", "model_not_found"});
-}
-
-std::optional<Method> read_method(RequestFields& fields) {
-  const auto name = fields.string("method");
-  if (!name) return std::nullopt;
-  const Expected<Method> method = parse_method(excerpt(*name));
-  if (method.ok()) return *method;
-  fields.fail("method", method.status().message());
-  return std::nullopt;
-}
-
 ApiExpected<AnswerRequest> parse_completion_request(const json& body, const RequestRules& rules) {
   RequestFields fields(body, "");
   AnswerRequest request;
@@ -181,37 +161,6 @@ ApiExpected<AnswerRequest> parse_chat_request(const json& body, const RequestRul
   refuse_tools(fields);
   if (auto error = fields.finish()) return *std::move(error);
   return request;
-}
-
-Expected<Request> engine_request(const Engine& engine, const AnswerRequest& request,
-                                 const std::string& tenant) {
-  Request result;
-  if (const auto* chat = std::get_if<Conversation>(&request.input)) {
-    const std::vector<DocumentInput> leading(
-        request.documents.begin(),
-        request.documents.begin() + static_cast<std::ptrdiff_t>(request.num_leading));
-    auto segments = engine.render_chat(chat->messages, plain_documents(leading));
-    if (!segments.ok()) return segments.status();
-    result.segments = std::move(*segments);
-    for (Segment& segment : result.segments) segment.name = "messages";
-    keep_documents(request.documents, result.segments);
-  } else {
-    auto segments = document_segments(engine, request.documents);
-    if (!segments.ok()) return segments.status();
-    result.segments = std::move(*segments);
-    const auto& prompt = std::get<Prompt>(request.input).content;
-    Segment text;
-    text.name = "prompt";
-    if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) text.token_ids = *ids;
-    if (const auto* words = std::get_if<std::string>(&prompt)) text.text = *words;
-    result.segments.push_back(std::move(text));
-  }
-  result.sampling = request.sampling;
-  result.method = request.method;
-  result.fit_max_tokens = request.fit_max_tokens;
-  result.cache_salt = tenant_salt(tenant, request.cache_salt);
-  result.tenant = tenant;
-  return result;
 }
 
 }  // namespace anyslot::server

@@ -1,7 +1,5 @@
 #include "openai_response.h"
 
-#include <atomic>
-#include <random>
 #include <utility>
 
 #include "json_body.h"
@@ -43,28 +41,20 @@ json head_json(const AnswerHead& head, bool chunk) {
 
 }  // namespace
 
-std::string new_answer_id(Api api) {
-  static const uint64_t kProcess =
-      (uint64_t{std::random_device()()} << 32) | std::random_device()();
-  static std::atomic<uint64_t> next{0};
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string id = api == Api::kChat ? "chatcmpl-" : "cmpl-";
-  for (const uint64_t number : {kProcess, next.fetch_add(1)}) {
-    for (int shift = 60; shift >= 0; shift -= 4) id += kDigits[(number >> shift) & 15U];
-  }
-  return id;
-}
-
-json usage_json(const Usage& usage) {
+json document_usages_json(const Usage& usage) {
   json documents = json::array();
   for (const DocumentUsage& document : usage.documents) {
     documents.push_back(document_usage_json(document));
   }
+  return documents;
+}
+
+json usage_json(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
           {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
-          {"documents", std::move(documents)}};
+          {"documents", document_usages_json(usage)}};
 }
 
 json ChoiceBuilder::logprobs_json(const Event& event, const TokenBytes& token_bytes) {

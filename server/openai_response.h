@@ -1,17 +1,18 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "answer_format.h"
 #include "anyslot/result.h"
-#include "openai_request.h"
 
 namespace anyslot::server {
+
+enum class Api : uint8_t { kCompletions, kChat };
 
 /// What all messages of one answer repeat.
 struct AnswerHead {
@@ -21,13 +22,9 @@ struct AnswerHead {
   std::string model;
 };
 
-/// An id of its own for each answer, with the prefix of its API.
-std::string new_answer_id(Api api);
-
 nlohmann::json usage_json(const Usage& usage);
-
-/// The bytes that a token stands for.
-using TokenBytes = std::function<std::string(int32_t)>;
+/// What a request's documents were, as every API tells it: [{"index", "id", "tokens", ...}].
+nlohmann::json document_usages_json(const Usage& usage);
 
 /// Puts one choice's events together.
 class ChoiceBuilder {

@@ -119,8 +119,8 @@ TEST(OpenAiResponse, NamesTheObject) {
 }
 
 TEST(OpenAiResponse, GivesEachAnswerAnId) {
-  EXPECT_NE(new_answer_id(Api::kChat), new_answer_id(Api::kChat));
-  EXPECT_EQ(new_answer_id(Api::kChat).substr(0, 9), "chatcmpl-");
+  EXPECT_NE(new_answer_id("cmpl-"), new_answer_id("cmpl-"));
+  EXPECT_EQ(new_answer_id("chatcmpl-").substr(0, 9), "chatcmpl-");
 }
 
 }  // namespace

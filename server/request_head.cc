@@ -39,6 +39,8 @@ RequestHead read_request_head(const RequestHeader& header) {
   head.method = std::string(header.method_string());
   head.target = std::string(header.target());
   head.authorization = std::string(header[http::field::authorization]);
+  const std::string key(header["X-API-Key"]);
+  if (head.authorization.empty() && !key.empty()) head.authorization = "Bearer " + key;
   head.content_type = std::string(header[http::field::content_type]);
   head.host = std::string(header[http::field::host]);
   head.if_none_match = std::string(header[http::field::if_none_match]);

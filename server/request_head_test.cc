@@ -31,6 +31,16 @@ TEST(RequestHead, TakesAbsoluteForm) {
   EXPECT_EQ(head("*").target, "*");
 }
 
+TEST(RequestHead, TakesAKeyFromEitherField) {
+  const auto authorization = [](const std::multimap<std::string, std::string>& fields) {
+    return read_request_head(header_of("/", fields)).authorization;
+  };
+  EXPECT_EQ(authorization({}), "");
+  EXPECT_EQ(authorization({{"Authorization", "Bearer a"}}), "Bearer a");
+  EXPECT_EQ(authorization({{"X-Api-Key", "b"}}), "Bearer b");
+  EXPECT_EQ(authorization({{"X-Api-Key", "b"}, {"Authorization", "Bearer a"}}), "Bearer a");
+}
+
 TEST(RequestHead, TellsWhetherABodyFollows) {
   const auto has_body = [](const std::multimap<std::string, std::string>& fields) {
     return read_request_head(header_of("/", fields)).has_body;

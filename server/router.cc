@@ -97,4 +97,12 @@ ApiExpected<RouteMatch> Router::find(const std::string& method, std::string_view
   return ApiError{404, "there is nothing at " + std::string(path), "", "unknown_url"};
 }
 
+ErrorFormat Router::error_format(std::string_view target) const {
+  const std::string_view path = target.substr(0, target.find('?'));
+  for (const Route& route : routes_) {
+    if (match_path(route.path, path)) return route.error_body;
+  }
+  return openai_error_body;
+}
+
 }  // namespace anyslot::server

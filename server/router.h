@@ -30,6 +30,7 @@ struct Route {
   /// Takes a body of JSON. It then has a place among the requests that the server works on, or is
   /// answered with 429.
   bool takes_body = false;
+  ErrorFormat error_body = openai_error_body;
 };
 
 /// A route with what the target gave for it.
@@ -47,6 +48,8 @@ class Router {
   /// path does not take, 400 for an unknown or broken parameter. The match is valid as long as no
   /// route is added.
   ApiExpected<RouteMatch> find(const std::string& method, std::string_view target) const;
+  /// How errors are told at a path, whatever the method; as OpenAI does where there is nothing.
+  ErrorFormat error_format(std::string_view target) const;
 
  private:
   std::vector<Route> routes_;

@@ -19,51 +19,6 @@ uint64_t random_seed() {
   return (uint64_t{device()} << 32) | device();
 }
 
-void read_seed(RequestFields& fields, SamplingParams& sampling) {
-  const json* seed = fields.find("seed");
-  if (seed == nullptr) {
-    sampling.seed = random_seed();
-  } else if (seed->is_number_integer()) {
-    sampling.seed = seed->is_number_unsigned() ? seed->get<uint64_t>()
-                                               : static_cast<uint64_t>(seed->get<int64_t>());
-  } else {
-    fields.fail("seed", std::string("must be a whole number, not ") + seed->type_name());
-  }
-}
-
-void read_float(RequestFields& fields, const std::string& key, float& value) {
-  const auto number = fields.number(key);
-  if (!number) return;
-  if (std::abs(*number) > double{kLargest}) {
-    fields.fail(key, "is " + fields.find(key)->dump() + ", which no 32-bit float can be");
-    return;
-  }
-  value = static_cast<float>(*number);
-}
-
-void read_stop(RequestFields& fields, SamplingParams& sampling) {
-  const json* stop = fields.find("stop");
-  if (stop == nullptr) return;
-  if (stop->is_string()) {
-    sampling.stop.push_back(stop->get<std::string>());
-    return;
-  }
-  if (!stop->is_array()) {
-    fields.fail("stop",
-                std::string("must be a string or an array of them, not ") + stop->type_name());
-    return;
-  }
-  fields.check_size("stop", *stop, kMaxStopStrings);
-  if (!fields.ok()) return;
-  for (const json& text : *stop) {
-    if (!text.is_string()) {
-      fields.fail("stop", std::string("must hold strings, not ") + text.type_name());
-      return;
-    }
-    sampling.stop.push_back(text.get<std::string>());
-  }
-}
-
 void read_stop_tokens(RequestFields& fields, SamplingParams& sampling) {
   const json* ids = fields.array("stop_token_ids");
   if (ids == nullptr) return;
@@ -100,6 +55,50 @@ void read_bias(RequestFields& fields, SamplingParams& sampling) {
 
 }  // namespace
 
+void read_seed(RequestFields& fields, SamplingParams& sampling) {
+  const json* seed = fields.find("seed");
+  if (seed == nullptr) {
+    sampling.seed = random_seed();
+  } else if (seed->is_number_integer()) {
+    sampling.seed = seed->is_number_unsigned() ? seed->get<uint64_t>()
+                                               : static_cast<uint64_t>(seed->get<int64_t>());
+  } else {
+    fields.fail("seed", std::string("must be a whole number, not ") + seed->type_name());
+  }
+}
+
+void read_float(RequestFields& fields, const std::string& key, float& value) {
+  const auto number = fields.number(key);
+  if (!number) return;
+  if (std::abs(*number) > double{kLargest}) {
+    fields.fail(key, "is " + fields.find(key)->dump() + ", which no 32-bit float can be");
+    return;
+  }
+  value = static_cast<float>(*number);
+}
+
+void read_stop_strings(RequestFields& fields, const std::string& key, SamplingParams& sampling) {
+  const json* stop = fields.find(key);
+  if (stop == nullptr) return;
+  if (stop->is_string()) {
+    sampling.stop.push_back(stop->get<std::string>());
+    return;
+  }
+  if (!stop->is_array()) {
+    fields.fail(key, std::string("must be a string or an array of them, not ") + stop->type_name());
+    return;
+  }
+  fields.check_size(key, *stop, kMaxStopStrings);
+  if (!fields.ok()) return;
+  for (const json& text : *stop) {
+    if (!text.is_string()) {
+      fields.fail(key, std::string("must hold strings, not ") + text.type_name());
+      return;
+    }
+    sampling.stop.push_back(text.get<std::string>());
+  }
+}
+
 void read_sampling(RequestFields& fields, SamplingParams& sampling) {
   sampling.temperature = 1.0F;
   read_float(fields, "temperature", sampling.temperature);
@@ -116,7 +115,7 @@ void read_sampling(RequestFields& fields, SamplingParams& sampling) {
   sampling.include_stop_in_output = fields.boolean("include_stop_str_in_output").value_or(false);
   sampling.ignore_eos = fields.boolean("ignore_eos").value_or(false);
   read_seed(fields, sampling);
-  read_stop(fields, sampling);
+  read_stop_strings(fields, "stop", sampling);
   read_stop_tokens(fields, sampling);
   read_bias(fields, sampling);
 }

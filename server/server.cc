@@ -28,12 +28,6 @@ std::chrono::milliseconds farewell_of(std::chrono::milliseconds grace) {
                                                std::chrono::milliseconds(2000));
 }
 
-int64_t unix_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 Executor executor_of(const std::shared_ptr<asio::io_context>& io, const Logger& log) {
   return [io, log](Task task) { asio::post(*io, guarded(std::move(task), log)); };
 }

@@ -1,19 +1,28 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <utility>
 
 #include "active_requests.h"
+#include "answer_request.h"
 #include "anyslot/engine.h"
 #include "gate.h"
 #include "metrics.h"
-#include "openai_request.h"
 #include "server_limits.h"
 
 namespace anyslot::server {
 
 using Task = std::function<void()>;
 using Executor = std::function<void(Task)>;  // runs a task soon; from any thread
+
+/// Now, in seconds since 1970.
+inline int64_t unix_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 /// What the handlers share. It outlives them.
 struct ServingContext {

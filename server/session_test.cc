@@ -33,6 +33,9 @@ class FakeHandler : public RequestHandler {
     if (request.head.target == "/ok") return sink->reply({});
     handling(std::move(request), std::move(sink));
   }
+  std::string error_body(const RequestHead& /*head*/, const ApiError& error) const override {
+    return openai_error_body(error);
+  }
   void answered(const RequestHead& /*head*/, int /*status*/) override {}
 
   Handling handling;

@@ -106,6 +106,7 @@ ClientReply TestClient::open_stream(const std::string& target, const nlohmann::j
 }
 
 std::optional<std::string> TestClient::next_event() {
+  constexpr std::string_view kName = "event: ";
   constexpr std::string_view kLead = "data: ";
   size_t end = 0;
   while ((end = events_.find("\n\n")) == std::string::npos) {
@@ -120,6 +121,12 @@ std::optional<std::string> TestClient::next_event() {
   }
   std::string event = events_.substr(0, end);
   events_.erase(0, end + 2);
+  event_name_.clear();
+  if (event.starts_with(kName)) {
+    const size_t line = event.find('\n');
+    event_name_ = event.substr(kName.size(), line - kName.size());
+    event.erase(0, line + 1);
+  }
   if (!event.starts_with(kLead)) throw std::runtime_error("no event: " + event);
   return event.substr(kLead.size());
 }

@@ -46,6 +46,8 @@ class TestClient {
                           const std::map<std::string, std::string>& headers = {});
   /// The data of the next event; none when the stream has ended properly.
   std::optional<std::string> next_event();
+  /// The type of that event; empty: it had none.
+  const std::string& event_name() const { return event_name_; }
   std::vector<std::string> all_events();
 
   /// What the server sends until it closes.
@@ -62,6 +64,7 @@ class TestClient {
   Tcp::socket socket_;
   std::string unread_;
   std::string events_;  // of the stream, without chunks
+  std::string event_name_;
   bool stream_ended_ = false;
 };
 

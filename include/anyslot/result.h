@@ -78,7 +78,7 @@ struct Event {
   StatusCode error_code = StatusCode::kOk;
   double at_ms = 0;   // from submission until the engine had it, whenever it is read
   bool last = false;  // all choices have ended
-  Usage usage;        // complete in the last event
+  Usage usage;        // complete in the last event; the prompt's part also with the first token
 };
 
 /// Counters of an engine. Those named total never fall.

@@ -80,7 +80,9 @@ void ClientBook::count_prompt(Client& client) {
 
 bool ClientBook::add_token(const Sequence& sequence, Event event) {
   Client& client = clients_.at(sequence.request_id);
+  const bool is_first = !client.has_first_token;
   count_token(client, sequence);
+  if (is_first) event.usage = client.usage;
   const int32_t token = sequence.answer.back();
   event.choice = sequence.choice;
   event.token_ids = {token};

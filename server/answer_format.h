@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "answer_request.h"
+#include "anyslot/result.h"
+#include "errors.h"
+#include "http_exchange.h"
+
+namespace anyslot::server {
+
+/// The bytes that a token stands for.
+using TokenBytes = std::function<std::string(int32_t)>;
+
+/// What an API needs to write one answer.
+struct AnswerSetup {
+  std::string model;
+  int64_t created = 0;  // seconds since 1970
+  TokenBytes token_bytes;
+  int num_choices = 1;
+  bool include_usage = false;  // of a stream, in a message of its own
+};
+
+/// Writes one answer in the words of an API: as a stream, or put together and whole. Called by one
+/// thread at a time.
+class AnswerWriter {
+ public:
+  virtual ~AnswerWriter() = default;
+
+  /// What a stream begins with, before there is anything to tell.
+  virtual void begin(ResponseSink& sink) = 0;
+  /// What an event of the engine brings to a stream, and with the last one its end.
+  virtual void send(const Event& event, ResponseSink& sink) = 0;
+  /// Ends a stream with an error.
+  virtual void send_error(const ApiError& error, ResponseSink& sink) = 0;
+
+  /// Keeps what an event brought, for a whole answer; not to be mixed with send().
+  virtual void add(const Event& event) = 0;
+  /// Bytes of whole(), roughly.
+  virtual size_t whole_bytes() const = 0;
+  virtual std::string whole(const Usage& usage) const = 0;
+};
+
+/// How an API asks for answers and tells them.
+struct AnswerFormat {
+  ApiExpected<AnswerRequest> (*parse)(const nlohmann::json& body, const RequestRules& rules);
+  std::unique_ptr<AnswerWriter> (*open)(AnswerSetup setup);
+  ErrorFormat error_body;
+};
+
+/// An id of its own for each answer, behind the prefix of its API.
+std::string new_answer_id(std::string_view prefix);
+
+/// For APIs whose answers are one text.
+class TextAnswer : public AnswerWriter {
+ public:
+  void add(const Event& event) final;
+  size_t whole_bytes() const final { return text_.size(); }
+  std::string whole(const Usage& usage) const final;
+
+ protected:
+  /// What ended the answer.
+  struct End {
+    FinishReason reason = FinishReason::kStop;
+    std::optional<std::string> stop;  // the string of the request that did
+  };
+  static End end_of(const Event& event);
+
+  virtual nlohmann::json whole_json(const std::string& text, const End& end,
+                                    const Usage& usage) const = 0;
+
+ private:
+  std::string text_;
+  End end_;
+};
+
+/// An event that is named after the type that its data tell.
+void send_typed(ResponseSink& sink, const nlohmann::json& data);
+
+}  // namespace anyslot::server

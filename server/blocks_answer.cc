@@ -1,0 +1,118 @@
+#include "blocks_answer.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "json_body.h"
+#include "openai_response.h"
+#include "sampling_fields.h"
+
+namespace anyslot::server {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int kDefaultTokens = 2048;  // as that server generates at most
+constexpr int kFailed = 1;            // of "ret"; 0: it went well
+
+std::string blocks_error_body(const ApiError& error) {
+  return to_text({{"ret", kFailed}, {"generated", ""}, {"message", error_message(error)}});
+}
+
+std::vector<std::string> read_blocks(RequestFields& fields, int max_documents) {
+  std::vector<std::string> blocks;
+  fields.require("blocks");
+  const json* list = fields.array("blocks");
+  if (list == nullptr) return blocks;
+  if (list->empty()) fields.fail("blocks", "is empty; the last block is the question");
+  check_document_count(fields, "blocks", list->size(), max_documents + 1);
+  for (size_t i = 0; fields.ok() && i < list->size(); ++i) {
+    const json& block = (*list)[i];
+    if (!block.is_string() || block.get_ref<const std::string&>().empty()) {
+      const std::string where = "blocks[" + std::to_string(i) + "]";
+      fields.fail({400, where + ": must be a text that is not empty", where});
+      break;
+    }
+    blocks.push_back(block.get<std::string>());
+  }
+  return blocks;
+}
+
+/// All but the first blocks are put before the question where only these are to be encoded alone.
+void join_behind(size_t num_local, std::vector<std::string>& blocks) {
+  while (blocks.size() > num_local + 1) {
+    const std::string last = std::move(blocks.back());
+    blocks.pop_back();
+    blocks.back() += last;
+  }
+}
+
+class BlocksAnswer : public TextAnswer {
+ public:
+  void begin(ResponseSink& /*sink*/) override {}
+  void send(const Event& event, ResponseSink& sink) override {
+    if (event.text.empty() && !event.last) return;
+    json data = {{"ret", 0}, {"generated", event.text}, {"message", ""}};
+    if (event.last) data["usage"] = usage_json(event.usage);
+    sink.send_event("", to_text(data));
+  }
+  void send_error(const ApiError& error, ResponseSink& sink) override {
+    sink.send_event("", blocks_error_body(error));
+  }
+
+ protected:
+  json whole_json(const std::string& text, const End& end, const Usage& usage) const override {
+    return {{"ret", 0},
+            {"generated", text},
+            {"message", ""},
+            {"finish_reason", finish_reason_name(end.reason)},
+            {"usage", usage_json(usage)}};
+  }
+};
+
+}  // namespace
+
+ApiExpected<AnswerRequest> parse_blocks_request(const json& body, const RequestRules& rules) {
+  RequestFields fields(body, "");
+  AnswerRequest request;
+  std::vector<std::string> blocks = read_blocks(fields, rules.max_documents);
+  if (const auto num_local = fields.integer("num_local_attention_blocks")) {
+    join_behind(static_cast<size_t>(*num_local), blocks);
+  }
+  if (fields.find("model") != nullptr) check_model(fields, rules.model);
+  read_sampling(fields, request.sampling);
+  if (fields.find("temperature") == nullptr) request.sampling.temperature = 0;
+  if (request.sampling.n != 1) fields.fail("n", "is not supported: the answer is one text");
+  request.fit_max_tokens = true;
+  request.sampling.max_tokens =
+      static_cast<int>(fields.integer("max_tokens", 1).value_or(kDefaultTokens));
+  request.stream = fields.boolean("stream").value_or(false);
+  read_own_fields(fields, request);
+  if (auto error = fields.finish()) return *std::move(error);
+
+  // The caller writes the whole prompt, template and all.
+  request.texts_have_markup = true;
+  request.input = Prompt{std::move(blocks.back())};
+  blocks.pop_back();
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    DocumentInput& input = request.documents.emplace_back();
+    input.name = "blocks[" + std::to_string(i) + "]";
+    input.document.text = std::move(blocks[i]);
+  }
+  request.num_leading = request.documents.size();
+  return request;
+}
+
+AnswerFormat blocks_format() {
+  return {parse_blocks_request,
+          [](AnswerSetup /*setup*/) -> std::unique_ptr<AnswerWriter> {
+            return std::make_unique<BlocksAnswer>();
+          },
+          blocks_error_body};
+}
+
+}  // namespace anyslot::server
