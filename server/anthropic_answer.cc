@@ -99,7 +99,7 @@ class MessagesAnswer : public TextAnswer {
   }
 
   /// `stop`: an empty object while the answer goes on.
-  json message(json content, json stop, const Usage& usage) const {
+  json message(json content, const json& stop, const Usage& usage) const {
     json message = {{"id", id_},
                     {"type", "message"},
                     {"role", "assistant"},
