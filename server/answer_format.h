@@ -50,7 +50,7 @@ class AnswerWriter {
 /// How an API asks for answers and tells them.
 struct AnswerFormat {
   ApiExpected<AnswerRequest> (*parse)(const nlohmann::json& body, const RequestRules& rules);
-  std::unique_ptr<AnswerWriter> (*open)(AnswerSetup setup);
+  std::unique_ptr<AnswerWriter> (*open)(const AnswerSetup& setup);
   ErrorFormat error_body;
 };
 

@@ -54,8 +54,8 @@ json usage_of(const Usage& usage) {
 
 class MessagesAnswer : public TextAnswer {
  public:
-  explicit MessagesAnswer(AnswerSetup setup)
-      : id_(new_answer_id("msg_")), model_(std::move(setup.model)) {}
+  explicit MessagesAnswer(const AnswerSetup& setup)
+      : id_(new_answer_id("msg_")), model_(setup.model) {}
 
   /// Nothing: the first event tells of the prompt's tokens.
   void begin(ResponseSink& /*sink*/) override {}
@@ -123,8 +123,8 @@ std::string anthropic_error_body(const ApiError& error) { return to_text(error_j
 
 AnswerFormat anthropic_format() {
   return {parse_messages_request,
-          [](AnswerSetup setup) -> std::unique_ptr<AnswerWriter> {
-            return std::make_unique<MessagesAnswer>(std::move(setup));
+          [](const AnswerSetup& setup) -> std::unique_ptr<AnswerWriter> {
+            return std::make_unique<MessagesAnswer>(setup);
           },
           anthropic_error_body};
 }

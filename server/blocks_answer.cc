@@ -109,7 +109,7 @@ ApiExpected<AnswerRequest> parse_blocks_request(const json& body, const RequestR
 
 AnswerFormat blocks_format() {
   return {parse_blocks_request,
-          [](AnswerSetup /*setup*/) -> std::unique_ptr<AnswerWriter> {
+          [](const AnswerSetup& /*setup*/) -> std::unique_ptr<AnswerWriter> {
             return std::make_unique<BlocksAnswer>();
           },
           blocks_error_body};

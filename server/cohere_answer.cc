@@ -84,7 +84,7 @@ class CohereAnswer : public TextAnswer {
 
 AnswerFormat cohere_format() {
   return {parse_cohere_request,
-          [](AnswerSetup /*setup*/) -> std::unique_ptr<AnswerWriter> {
+          [](const AnswerSetup& /*setup*/) -> std::unique_ptr<AnswerWriter> {
             return std::make_unique<CohereAnswer>();
           },
           cohere_error_body};

@@ -20,10 +20,10 @@ bool shows_something(const Event& event) {
 
 class OpenAiAnswer : public AnswerWriter {
  public:
-  OpenAiAnswer(Api api, AnswerSetup setup)
+  OpenAiAnswer(Api api, const AnswerSetup& setup)
       : head_{api, new_answer_id(api == Api::kChat ? "chatcmpl-" : "cmpl-"), setup.created,
-              std::move(setup.model)},
-        token_bytes_(std::move(setup.token_bytes)),
+              setup.model},
+        token_bytes_(setup.token_bytes),
         include_usage_(setup.include_usage) {
     for (int i = 0; i < setup.num_choices; ++i) choices_.emplace_back(api, i);
   }
@@ -86,8 +86,8 @@ class OpenAiAnswer : public AnswerWriter {
 };
 
 template <Api api>
-std::unique_ptr<AnswerWriter> open(AnswerSetup setup) {
-  return std::make_unique<OpenAiAnswer>(api, std::move(setup));
+std::unique_ptr<AnswerWriter> open(const AnswerSetup& setup) {
+  return std::make_unique<OpenAiAnswer>(api, setup);
 }
 
 }  // namespace
