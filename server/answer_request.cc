@@ -27,7 +27,16 @@ std::optional<Method> read_method(RequestFields& fields) {
 void read_own_fields(RequestFields& fields, AnswerRequest& request) {
   request.method = read_method(fields);
   request.cache_salt = fields.string("cache_salt").value_or("");
+  if (const auto ignore = fields.boolean("ignore_eos")) request.sampling.ignore_eos = *ignore;
 }
+
+namespace {
+
+bool encodes_documents_alone(Method method) {
+  return method != Method::kPrefix && method != Method::kFull;
+}
+
+}  // namespace
 
 Expected<Request> engine_request(const Engine& engine, const AnswerRequest& request,
                                  const std::string& tenant) {
@@ -45,9 +54,9 @@ Expected<Request> engine_request(const Engine& engine, const AnswerRequest& requ
     auto segments = document_segments(engine, request.documents);
     if (!segments.ok()) return segments.status();
     result.segments = std::move(*segments);
-    const auto& prompt = std::get<Prompt>(request.input).content;
+    const auto& [prompt, name] = std::get<Prompt>(request.input);
     Segment text;
-    text.name = "prompt";
+    text.name = name;
     if (const auto* ids = std::get_if<std::vector<int32_t>>(&prompt)) text.token_ids = *ids;
     if (const auto* words = std::get_if<std::string>(&prompt)) text.text = *words;
     result.segments.push_back(std::move(text));
@@ -57,6 +66,10 @@ Expected<Request> engine_request(const Engine& engine, const AnswerRequest& requ
   }
   result.sampling = request.sampling;
   result.method = request.method;
+  if (request.documents_alone && !result.method &&
+      !encodes_documents_alone(engine.model().default_method)) {
+    result.method = Method::kLazy;
+  }
   result.fit_max_tokens = request.fit_max_tokens;
   result.cache_salt = tenant_salt(tenant, request.cache_salt);
   result.tenant = tenant;

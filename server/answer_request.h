@@ -21,6 +21,7 @@ struct RequestRules {
 
 struct Prompt {
   std::variant<std::string, std::vector<int32_t>> content;
+  std::string name = "prompt";  // what errors call it
 };
 
 struct Conversation {
@@ -35,6 +36,7 @@ struct AnswerRequest {
   std::vector<DocumentInput> documents;
   size_t num_leading = 0;
   bool texts_have_markup = false;  // special tokens match in documents and prompt
+  bool documents_alone = false;    // asks for a method that encodes documents so
   SamplingParams sampling;
   std::optional<Method> method;
   std::string cache_salt;
@@ -46,7 +48,7 @@ struct AnswerRequest {
 /// Fields that requests of several APIs have. Refuses a model that is not served with 404.
 void check_model(RequestFields& fields, const std::string& served);
 std::optional<Method> read_method(RequestFields& fields);
-/// method and cache_salt, which no other server knows.
+/// method and cache_salt, which no other server knows, and ignore_eos, which few do.
 void read_own_fields(RequestFields& fields, AnswerRequest& request);
 
 /// The request for the engine: its prompt is put together by the model's templates. `tenant`: the

@@ -6,6 +6,7 @@
 
 #include "answer_job.h"
 #include "anthropic_answer.h"
+#include "anthropic_count.h"
 #include "blocks_answer.h"
 #include "cohere_answer.h"
 #include "openai_answer.h"
@@ -23,6 +24,7 @@ void add_answer_routes(Router& router, ServingContext& context) {
   answer_at("/v1/completions", openai_completions_format());
   answer_at("/v1/chat/completions", openai_chat_format());
   answer_at("/v1/messages", anthropic_format(), {"beta"});
+  add_count_route(router, context);
   answer_at("/v2/chat", cohere_format());
   answer_at("/generate", blocks_format());
 }

@@ -38,8 +38,8 @@ json error_json(const ApiError& error) {
           {"error", {{"type", error_type(error.status)}, {"message", error_message(error)}}}};
 }
 
-/// The three kinds of input tokens make up the prompt: read from the cache; of documents that this
-/// request or one beside it encoded and left there; others.
+/// The three kinds of input tokens make up the prompt: read from the cache; of documents that were
+/// computed, by this request or one beside it; others.
 json usage_of(const Usage& usage) {
   int64_t created = 0;
   for (const DocumentUsage& document : usage.documents) {
@@ -48,8 +48,14 @@ json usage_of(const Usage& usage) {
   return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens - created},
           {"cache_creation_input_tokens", created},
           {"cache_read_input_tokens", usage.cached_tokens},
-          {"output_tokens", usage.completion_tokens},
-          {"documents", document_usages_json(usage)}};
+          {"output_tokens", usage.completion_tokens}};
+}
+
+/// With what became of the documents.
+json whole_usage_of(const Usage& usage) {
+  json whole = usage_of(usage);
+  whole["documents"] = document_usages_json(usage);
+  return whole;
 }
 
 class MessagesAnswer : public TextAnswer {
@@ -62,8 +68,8 @@ class MessagesAnswer : public TextAnswer {
 
   void send(const Event& event, ResponseSink& sink) override {
     if (!std::exchange(started_, true)) {
-      send_typed(sink,
-                 {{"type", "message_start"}, {"message", message(json::array(), {}, event.usage)}});
+      send_typed(sink, {{"type", "message_start"},
+                        {"message", message(json::array(), nullptr, event.usage)}});
       send_typed(sink, {{"type", "content_block_start"},
                         {"index", 0},
                         {"content_block", {{"type", "text"}, {"text", ""}}}});
@@ -98,7 +104,7 @@ class MessagesAnswer : public TextAnswer {
     return {{"stop_reason", reason}, {"stop_sequence", end.stop ? json(*end.stop) : json()}};
   }
 
-  /// `stop`: an empty object while the answer goes on.
+  /// `stop`: null while the answer goes on.
   json message(json content, const json& stop, const Usage& usage) const {
     json message = {{"id", id_},
                     {"type", "message"},
@@ -107,7 +113,7 @@ class MessagesAnswer : public TextAnswer {
                     {"content", std::move(content)},
                     {"stop_reason", nullptr},
                     {"stop_sequence", nullptr},
-                    {"usage", usage_of(usage)}};
+                    {"usage", whole_usage_of(usage)}};
     if (stop.is_object()) message.update(stop);
     return message;
   }
@@ -117,9 +123,9 @@ class MessagesAnswer : public TextAnswer {
   bool started_ = false;
 };
 
-}  // namespace
-
 std::string anthropic_error_body(const ApiError& error) { return to_text(error_json(error)); }
+
+}  // namespace
 
 AnswerFormat anthropic_format() {
   return {parse_messages_request,

@@ -1,9 +1,12 @@
 #include "anthropic_request.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "chat_messages.h"
 #include "sampling_fields.h"
 
 namespace anyslot::server {
@@ -12,36 +15,93 @@ using nlohmann::json;
 
 namespace {
 
-constexpr size_t kMaxMessages = 4096;
-constexpr size_t kMaxBlocks = 4096;  // of one message or text
-constexpr int64_t kMinute = 60;      // seconds
+constexpr int64_t kMinute = 60;  // seconds
+constexpr size_t kMaxBreakpoints = 4;
+constexpr const char* kNothing = "is empty: there is nothing to encode";
 
-/// Reads the parts of one request.
+std::string element(const RequestFields& fields, const std::string& key, size_t index) {
+  return fields.name(key) + "[" + std::to_string(index) + "]";
+}
+
+/// A URL may be longer than an id.
+std::string id_of_source(std::string source) {
+  if (source.size() <= kMaxIdBytes) return source;
+  size_t end = kMaxIdBytes;
+  while (end > 0 && (source[end] & '\xc0') == '\x80') --end;
+  source.resize(end);
+  return source;
+}
+
+/// Reads system and messages of one request.
 class MessagesReader {
  public:
   MessagesReader(const RequestRules& rules, AnswerRequest& request)
       : rules_(rules), request_(request) {}
 
-  std::vector<ChatMessage> read(RequestFields& fields) {
-    std::vector<ChatMessage> messages;
-    if (fields.find("system") != nullptr) {
-      messages.push_back({ChatRole::kSystem, read_text(fields, "system"), {}});
-    }
+  void read(RequestFields& fields) {
+    read_system(fields);
     fields.require("messages");
-    const json* list = fields.array("messages");
-    if (list == nullptr) return messages;
-    if (list->empty()) fields.fail("messages", "is empty");
-    fields.check_size("messages", *list, kMaxMessages);
-    for (size_t i = 0; fields.ok() && i < list->size(); ++i) {
-      RequestFields message((*list)[i], "messages[" + std::to_string(i) + "]");
-      messages.push_back(read_message(message));
-      if (const auto error = message.finish()) fields.fail(*error);
-    }
-    read_cache_control(fields);
-    return messages;
+    if (const json* list = fields.array("messages")) read_messages(fields, *list);
+    read_cache_control(fields, request_.documents.size());
+    hold_documents();
+    request_.input = Conversation{std::move(messages_)};
   }
 
  private:
+  /// Everything up to a cache_control is to be kept.
+  struct Breakpoint {
+    size_t num_documents = 0;
+    int64_t seconds = 0;
+  };
+
+  void read_system(RequestFields& fields) {
+    if (fields.find("system") == nullptr) return;
+    std::string text = read_text(fields, "system");
+    if (!text.empty()) messages_.push_back({ChatRole::kSystem, std::move(text), {}, "system"});
+  }
+
+  void read_messages(RequestFields& fields, const json& list) {
+    if (list.empty()) fields.fail("messages", "is empty");
+    fields.check_size("messages", list, kMaxMessages);
+    for (size_t i = 0; fields.ok() && i < list.size(); ++i) {
+      RequestFields message(list[i], "messages[" + std::to_string(i) + "]");
+      append(read_message(message), "messages[" + std::to_string(i) + "]");
+      if (const auto error = message.finish()) fields.fail(*error);
+    }
+    if (!fields.ok()) return;
+    const ChatMessage& last = messages_.back();
+    const std::string name = last.name;
+    if (last.role == ChatRole::kAssistant) {
+      fields.fail({400,
+                   name + ": the last message must be the user's: to go on with an answer "
+                          "that was begun is not supported",
+                   name});
+    } else if (last.content.empty()) {
+      fields.fail({400, name + ": holds no text: there is nothing to answer", name});
+    }
+  }
+
+  /// Consecutive messages of one role are one. Documents of the first question stand before it as
+  /// those beside the messages do.
+  void append(ChatMessage message, const std::string& name) {
+    if (message.role == ChatRole::kAssistant) in_first_question_ = false;
+    if (in_first_question_) {
+      request_.num_leading = request_.documents.size();
+      message.documents.clear();
+    }
+    const bool goes_on = !messages_.empty() && messages_.back().role == message.role;
+    if (!goes_on) {
+      message.name = name;
+      return messages_.push_back(std::move(message));
+    }
+    ChatMessage& before = messages_.back();
+    if (!before.content.empty() && !message.content.empty()) before.content += '\n';
+    before.content += message.content;
+    std::move(message.documents.begin(), message.documents.end(),
+              std::back_inserter(before.documents));
+    before.name = name;
+  }
+
   ChatMessage read_message(RequestFields& message) {
     ChatMessage read;
     message.require("role");
@@ -50,28 +110,30 @@ class MessagesReader {
       read.role = ChatRole::kAssistant;
     } else if (role != "user") {
       message.fail("role", "\"" + excerpt(role) +
-                               "\" is not supported; use user or assistant, and "
-                               "the field system for instructions");
+                               "\" is not supported; use user or assistant, and the field system "
+                               "for instructions");
     }
     message.require("content");
     const json* content = message.find("content");
     if (content == nullptr) return read;
     if (content->is_string()) {
       read.content = content->get<std::string>();
-      return read;
-    }
-    if (!content->is_array()) {
+    } else if (content->is_array()) {
+      read_blocks(message, *content, read);
+    } else {
       message.fail("content", std::string("must be a string or an array of blocks, not ") +
                                   content->type_name());
-      return read;
     }
-    message.check_size("content", *content, kMaxBlocks);
-    for (size_t i = 0; message.ok() && i < content->size(); ++i) {
-      RequestFields block((*content)[i], element(message, "content", i));
+    return read;
+  }
+
+  void read_blocks(RequestFields& message, const json& blocks, ChatMessage& read) {
+    message.check_size("content", blocks, kMaxParts);
+    for (size_t i = 0; message.ok() && i < blocks.size(); ++i) {
+      RequestFields block(blocks[i], element(message, "content", i));
       read_block(block, read);
       if (const auto error = block.finish()) message.fail(*error);
     }
-    return read;
   }
 
   void read_block(RequestFields& block, ChatMessage& message) {
@@ -79,6 +141,7 @@ class MessagesReader {
     const std::string type = block.string("type").value_or("");
     if (type == "text") {
       block.require("text");
+      if (!message.content.empty()) message.content += '\n';
       message.content += block.string("text").value_or("");
     } else if (type == "document") {
       take(block, message, read_document(block));
@@ -89,11 +152,11 @@ class MessagesReader {
                              "\" is not supported; blocks may be text, document or search_result");
     }
     read_citations(block);
-    read_cache_control(block);
+    read_cache_control(block, request_.documents.size());
   }
 
   void take(RequestFields& block, ChatMessage& message, DocumentInput input) {
-    if (block.ok() && message.role == ChatRole::kAssistant) {
+    if (message.role == ChatRole::kAssistant) {
       block.fail("type", "documents may stand in messages of the user only");
     }
     check_document_count(block, "type", request_.documents.size() + 1, rules_.max_documents);
@@ -103,7 +166,7 @@ class MessagesReader {
   }
 
   /// Context is what the author of the prompt says of a document: it is told before its text.
-  static DocumentInput read_document(RequestFields& block) {
+  DocumentInput read_document(RequestFields& block) {
     DocumentInput input;
     input.name = block.name("source");
     block.require("source");
@@ -112,7 +175,7 @@ class MessagesReader {
       input.document.text = read_source(fields);
       if (const auto error = fields.finish()) block.fail(*error);
     }
-    if (block.ok() && input.document.text.empty()) block.fail("source", kNothing);
+    if (input.document.text.empty()) block.fail("source", kNothing);
     input.document.title = block.string("title");
     if (const auto context = block.string("context"); context && !context->empty()) {
       input.document.text = *context + "\n\n" + input.document.text;
@@ -120,7 +183,7 @@ class MessagesReader {
     return input;
   }
 
-  static std::string read_source(RequestFields& source) {
+  std::string read_source(RequestFields& source) {
     source.require("type");
     const std::string type = source.string("type").value_or("");
     if (type == "content") return read_text(source, "content");
@@ -132,30 +195,29 @@ class MessagesReader {
       source.require("data");
       return source.string("data").value_or("");
     }
-    if (!source.ok()) return {};
     const bool is_file = type == "base64" || type == "url" || type == "file";
-    source.fail("type", is_file
-                            ? "\"" + type +
-                                  "\" is not supported: PDF and other files are not read here; "
-                                  "send the document's text with type text"
-                            : "\"" + excerpt(type) + "\" is not supported; use text or content");
+    const std::string cure = is_file ? ": PDF and other files are not read here; send the "
+                                       "document's text with type text"
+                                     : "; use text or content";
+    source.fail("type", "\"" + excerpt(type) + "\" is not supported" + cure);
     return {};
   }
 
-  static DocumentInput read_search_result(RequestFields& block) {
+  DocumentInput read_search_result(RequestFields& block) {
     DocumentInput input;
     input.name = block.name("content");
     for (const char* key : {"source", "title", "content"}) block.require(key);
-    input.document.id = block.string("source").value_or("");
+    input.document.id = id_of_source(block.string("source").value_or(""));
     input.document.title = block.string("title");
     input.document.text = read_text(block, "content");
-    if (block.ok() && input.document.text.empty()) block.fail("content", kNothing);
+    if (input.document.text.empty()) block.fail("content", kNothing);
     check_document_id(block, "source", input.document.id);
     return input;
   }
 
-  /// A text, or an array of text blocks, which are joined by line ends.
-  static std::string read_text(RequestFields& fields, const std::string& key) {
+  /// A text, or an array of text blocks, which are joined by line ends. A cache_control in one is
+  /// that of the document which they make up.
+  std::string read_text(RequestFields& fields, const std::string& key) {
     const json* value = fields.find(key);
     if (value == nullptr) return {};
     if (value->is_string()) return value->get<std::string>();
@@ -164,11 +226,12 @@ class MessagesReader {
                            value->type_name());
       return {};
     }
-    fields.check_size(key, *value, kMaxBlocks);
+    fields.check_size(key, *value, kMaxParts);
     std::string text;
     for (size_t i = 0; fields.ok() && i < value->size(); ++i) {
       RequestFields block((*value)[i], element(fields, key, i));
-      const std::string type = block.string("type").value_or("text");
+      block.require("type");
+      const std::string type = block.string("type").value_or("");
       if (type != "text") {
         block.fail("type", "\"" + excerpt(type) + "\" is not supported; only text is");
       }
@@ -176,7 +239,7 @@ class MessagesReader {
       if (i > 0) text += '\n';
       text += block.string("text").value_or("");
       read_citations(block);
-      read_ttl(block);  // what stands before it is kept anyway, while there is room
+      read_cache_control(block, request_.documents.size() + 1);
       if (const auto error = block.finish()) fields.fail(*error);
     }
     return text;
@@ -186,10 +249,10 @@ class MessagesReader {
     block.unsupported("citations", {json::array(), json::object(), {{"enabled", false}}});
   }
 
-  /// The time to live of a cache_control, in seconds.
-  static std::optional<int64_t> read_ttl(RequestFields& fields) {
+  /// num_documents: those up to it.
+  void read_cache_control(RequestFields& fields, size_t num_documents) {
     const json* control = fields.object("cache_control");
-    if (control == nullptr) return std::nullopt;
+    if (control == nullptr) return;
     RequestFields inner(*control, fields.name("cache_control"));
     inner.require("type");
     const std::string type = inner.string("type").value_or("ephemeral");
@@ -201,32 +264,32 @@ class MessagesReader {
       inner.fail("ttl", "\"" + excerpt(ttl) + "\" is not supported; use 5m or 1h");
     }
     if (const auto error = inner.finish()) fields.fail(*error);
-    return ttl == "1h" ? 60 * kMinute : 5 * kMinute;
+    breakpoints_.push_back({num_documents, ttl == "1h" ? 60 * kMinute : 5 * kMinute});
+    if (breakpoints_.size() <= kMaxBreakpoints) return;
+    fields.fail("cache_control",
+                "is one of more than " + std::to_string(kMaxBreakpoints) +
+                    " in the request; leave some out",
+                "too_many_elements");
   }
 
-  /// Everything up to a cache_control is kept: so are the documents read so far.
-  void read_cache_control(RequestFields& fields) {
-    const auto ttl = read_ttl(fields);
-    if (!ttl) return;
-    for (DocumentInput& input : request_.documents) {
-      input.pin = true;
-      input.ttl_seconds = std::max(*ttl, input.ttl_seconds.value_or(0));
+  void hold_documents() {
+    for (const auto& [num_documents, seconds] : breakpoints_) {
+      const size_t end = std::min(num_documents, request_.documents.size());
+      for (size_t i = 0; i < end; ++i) {
+        int64_t& hold = request_.documents[i].hold_seconds;
+        hold = std::max(hold, seconds);
+      }
     }
   }
 
-  static std::string element(const RequestFields& fields, const std::string& key, size_t index) {
-    return fields.name(key) + "[" + std::to_string(index) + "]";
-  }
-
-  static constexpr const char* kNothing = "is empty: there is nothing to encode";
-
   const RequestRules& rules_;
   AnswerRequest& request_;
+  std::vector<ChatMessage> messages_;
+  std::vector<Breakpoint> breakpoints_;
+  bool in_first_question_ = true;  // no answer has come yet
 };
 
 void read_sampling_of_messages(RequestFields& fields, SamplingParams& sampling) {
-  fields.require("max_tokens");
-  sampling.max_tokens = static_cast<int>(fields.integer("max_tokens", 1).value_or(1));
   sampling.temperature = 1.0F;
   read_float(fields, "temperature", sampling.temperature);
   read_float(fields, "top_p", sampling.top_p);
@@ -248,18 +311,33 @@ void refuse_unsupported(RequestFields& fields) {
   }
 }
 
+/// What requests for answers and for counts of tokens have.
+void read_common(RequestFields& fields, const RequestRules& rules, AnswerRequest& request) {
+  check_model(fields, rules.model);
+  MessagesReader(rules, request).read(fields);
+  read_own_fields(fields, request);
+  refuse_unsupported(fields);
+}
+
 }  // namespace
 
 ApiExpected<AnswerRequest> parse_messages_request(const json& body, const RequestRules& rules) {
   RequestFields fields(body, "");
   AnswerRequest request;
-  check_model(fields, rules.model);
-  read_sampling_of_messages(fields, request.sampling);
+  fields.require("max_tokens");
+  request.sampling.max_tokens = static_cast<int>(fields.integer("max_tokens", 1).value_or(1));
   request.fit_max_tokens = true;  // every request must give it, as a limit
   request.stream = fields.boolean("stream").value_or(false);
-  request.input = Conversation{MessagesReader(rules, request).read(fields)};
-  read_own_fields(fields, request);
-  refuse_unsupported(fields);
+  read_sampling_of_messages(fields, request.sampling);
+  read_common(fields, rules, request);
+  if (auto error = fields.finish()) return *std::move(error);
+  return request;
+}
+
+ApiExpected<AnswerRequest> parse_count_request(const json& body, const RequestRules& rules) {
+  RequestFields fields(body, "");
+  AnswerRequest request;
+  read_common(fields, rules, request);
   if (auto error = fields.finish()) return *std::move(error);
   return request;
 }

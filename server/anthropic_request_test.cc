@@ -9,6 +9,7 @@ namespace anyslot::server {
 namespace {
 
 using nlohmann::json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const RequestRules kRules{"demo", 3, 1000};
@@ -56,6 +57,7 @@ json search_result(const std::string& text, const json& fields = json::object())
   return block;
 }
 
+const json kQuestion = {{"type", "text"}, {"text", "Which?"}};
 const json kKept = {{"cache_control", {{"type", "ephemeral"}}}};
 const json kKeptForAnHour = {{"cache_control", {{"type", "ephemeral"}, {"ttl", "1h"}}}};
 
@@ -113,10 +115,21 @@ TEST(MessagesRequest, TakesDocumentsFromBlocks) {
   EXPECT_EQ(request.documents[1].document.id, "https://example.org/a");
   EXPECT_EQ(request.documents[1].document.text, "Second.");
   EXPECT_EQ(request.documents[2].document.title, std::nullopt);
-  for (const DocumentInput& input : request.documents) EXPECT_FALSE(input.pin);
   ASSERT_EQ(messages_of(request).size(), 1U);
   EXPECT_EQ(messages_of(request)[0].content, "Which?");
-  EXPECT_EQ(messages_of(request)[0].documents.size(), 3U);
+  EXPECT_EQ(request.num_leading, 3U);
+}
+
+TEST(MessagesRequest, CutsTheSourceOfASearchResultToAnId) {
+  const json block = search_result("a", {{"source", std::string(255, 'x') + "\u00e4"}});
+  EXPECT_EQ(must_parse(asking({block, kQuestion})).documents.at(0).document.id,
+            std::string(255, 'x'));
+}
+
+TEST(MessagesRequest, CountsAreAskedForWithoutALimit) {
+  json body = with(json::object());
+  body.erase("max_tokens");
+  EXPECT_TRUE(parse_count_request(body, kRules).ok());
 }
 
 TEST(MessagesRequest, TakesDocumentsMadeOfTextBlocks) {
@@ -124,34 +137,57 @@ TEST(MessagesRequest, TakesDocumentsMadeOfTextBlocks) {
   block["source"] = {
       {"type", "content"},
       {"content", {{{"type", "text"}, {"text", "a"}}, {{"type", "text"}, {"text", "b"}}}}};
-  EXPECT_EQ(must_parse(asking({block})).documents.at(0).document.text, "a\nb");
+  EXPECT_EQ(must_parse(asking({block, kQuestion})).documents.at(0).document.text, "a\nb");
   block["source"] = {{"type", "content"}, {"content", "c"}};
-  EXPECT_EQ(must_parse(asking({block})).documents.at(0).document.text, "c");
+  EXPECT_EQ(must_parse(asking({block, kQuestion})).documents.at(0).document.text, "c");
 }
 
-TEST(MessagesRequest, PinsTheDocumentsUpToACacheControl) {
-  const AnswerRequest request = must_parse(asking({document("First."),
-                                                   document("Second.", kKeptForAnHour),
-                                                   document("Third.", kKept),
-                                                   {{"type", "text"}, {"text", "Which?"}}}));
-  EXPECT_TRUE(request.documents[0].pin);
-  EXPECT_EQ(request.documents[0].ttl_seconds, 3600);
-  EXPECT_EQ(request.documents[1].ttl_seconds, 3600);
-  EXPECT_TRUE(request.documents[2].pin);
-  EXPECT_EQ(request.documents[2].ttl_seconds, 300);
-
-  const AnswerRequest first = must_parse(asking({document("First.", kKept), document("Second.")}));
-  EXPECT_TRUE(first.documents[0].pin);
-  EXPECT_FALSE(first.documents[1].pin);
-  EXPECT_EQ(first.documents[1].ttl_seconds, std::nullopt);
-
+TEST(MessagesRequest, HoldsTheDocumentsUpToACacheControl) {
+  const auto holds_of = [](const json& body) {
+    std::vector<int64_t> holds;
+    for (const DocumentInput& input : must_parse(body).documents) {
+      EXPECT_FALSE(input.pin);
+      EXPECT_EQ(input.ttl_seconds, std::nullopt);
+      holds.push_back(input.hold_seconds);
+    }
+    return holds;
+  };
   json text = {{"type", "text"}, {"text", "Which?"}};
-  text.update(kKept);
-  EXPECT_TRUE(must_parse(asking({document("First."), text})).documents[0].pin);
-
-  json whole = asking({document("First.")});
+  EXPECT_THAT(holds_of(asking({document("First."), document("Second.", kKeptForAnHour),
+                               document("Third.", kKept), text})),
+              ElementsAre(3600, 3600, 300));
+  EXPECT_THAT(holds_of(asking({document("First.", kKept), document("Second."), text})),
+              ElementsAre(300, 0));
+  json parts = document("");
+  parts["source"] = {{"type", "content"}, {"content", {{{"type", "text"}, {"text", "a"}}}}};
+  parts["source"]["content"][0].update(kKept);
+  EXPECT_THAT(holds_of(asking({document("First."), parts, document("Third."), text})),
+              ElementsAre(300, 300, 0));
+  json whole = asking({document("First."), text});
   whole.update(kKept);
-  EXPECT_TRUE(must_parse(whole).documents[0].pin);
+  EXPECT_THAT(holds_of(whole), ElementsAre(300));
+  text.update(kKept);
+  EXPECT_THAT(holds_of(asking({document("First."), text})), ElementsAre(300));
+}
+
+TEST(MessagesRequest, JoinsWhatStandsTogether) {
+  const json text = {{"type", "text"}, {"text", "a"}};
+  const json messages = {
+      {{"role", "user"}, {"content", {document("1"), text, text}}},
+      {{"role", "user"}, {"content", {document("2"), {{"type", "text"}, {"text", "b"}}}}},
+      {{"role", "assistant"}, {"content", "c"}},
+      {{"role", "assistant"}, {"content", {{{"type", "text"}, {"text", "d"}}}}},
+      {{"role", "user"}, {"content", {document("3"), text}}}};
+  const AnswerRequest request = must_parse(with({{"messages", messages}}));
+  const std::vector<ChatMessage>& read = messages_of(request);
+  ASSERT_EQ(read.size(), 3U);
+  EXPECT_EQ(read[0].content, "a\na\nb");
+  EXPECT_EQ(read[1].content, "c\nd");
+  EXPECT_EQ(read[2].name, "messages[4]") << "as the client counts";
+  ASSERT_EQ(request.documents.size(), 3U);
+  EXPECT_EQ(request.num_leading, 2U) << "those of the first question stand before it";
+  EXPECT_TRUE(read[0].documents.empty());
+  EXPECT_EQ(read[2].documents.size(), 1U);
 }
 
 TEST(MessagesRequest, RefusesWhatItCannotDo) {
@@ -172,8 +208,19 @@ TEST(MessagesRequest, RefusesWhatItCannotDo) {
   refused(asking({document("a", {{"colour", "red"}})}), "messages[0].content[0].colour", "colour");
   refused(asking({document("a", {{"cache_control", {{"type", "ephemeral"}, {"ttl", "2h"}}}})}),
           "messages[0].content[0].cache_control.ttl", "5m or 1h");
-  refused(asking({search_result("a", {{"source", std::string(300, 'x')}})}),
-          "messages[0].content[0].source", "256");
+  refused(asking({search_result("a", {{"source", "a\x07"}})}), "messages[0].content[0].source",
+          "control characters");
+  refused(asking({document("a", kKept), document("b", kKept), search_result("c", kKept), kQuestion,
+                  kQuestion})
+              .patch(json::parse(R"([
+              {"op": "add", "path": "/messages/0/content/3/cache_control", "value": {"type": "ephemeral"}},
+              {"op": "add", "path": "/messages/0/content/4/cache_control", "value": {"type": "ephemeral"}}])")),
+          "messages[0].content[4].cache_control", "more than 4");
+  refused(asking({document("a")}), "messages[0]", "no text");
+  refused(
+      with({{"messages",
+             {{{"role", "user"}, {"content", "a"}}, {{"role", "assistant"}, {"content", "b"}}}}}),
+      "messages[1]", "the user's");
   refused(asking({document("a"), document("b"), document("c"), document("d")}),
           "messages[0].content[3].type", "at most 3");
   refused(with({{"tools", {{{"name", "f"}}}}}), "tools", "not supported");

@@ -145,14 +145,45 @@ TEST_F(ApisTest, AnthropicTellsWhatStoppedTheAnswer) {
   EXPECT_EQ(stopped["stop_sequence"], "asa");
 }
 
-TEST_F(ApisTest, AnthropicPinsForItsTimeToLive) {
-  json body = anthropic({{"cache_salt", "pins"}});
+TEST_F(ApisTest, AnthropicHoldsDocumentsAndOthersHaveRoomBesideThem) {
+  json body = anthropic({{"cache_salt", "holds"}});
   body["cache_control"] = {{"type", "ephemeral"}, {"ttl", "1h"}};
   post("/v1/messages", body);
-  const json listed = server->connect().get("/v1/documents?cache_salt=pins").json()["data"];
-  const auto pinned =
-      std::ranges::count_if(listed, [](const json& entry) { return entry["pinned"] == true; });
-  EXPECT_EQ(pinned, 1) << listed.dump(1);
+  TestClient client = server->connect();
+  const json listed = client.get("/v1/documents?cache_salt=holds").json()["data"];
+  ASSERT_EQ(listed.size(), 1U) << listed.dump(1);
+  EXPECT_EQ(listed[0]["pinned"], true);
+  const std::string key = listed[0]["key"];
+  EXPECT_EQ(post("/v1/messages", anthropic({{"max_tokens", 1'000'000}}))["stop_reason"], "end_turn")
+      << "the limit is cut to what is left";
+  body["method"] = "full";
+  EXPECT_EQ(post("/v1/messages", body)["stop_reason"], "end_turn") << "nothing to hold there";
+  EXPECT_EQ(client.post("/v1/documents/" + key + "/unpin?cache_salt=holds", nullptr).status, 400)
+      << "it takes no body";
+  EXPECT_EQ(
+      client.request("POST", "/v1/documents/" + key + "/unpin?cache_salt=holds", "", {}).status,
+      200);
+  EXPECT_EQ(server->metric("anyslot_pinned_blocks"), 0);
+}
+
+TEST_F(ApisTest, AnthropicCountsTokens) {
+  json body = anthropic();
+  const int64_t expected_tokens = all_input(post("/v1/messages", body)["usage"]);
+  body.erase("max_tokens");
+  body.erase("temperature");
+  EXPECT_EQ(post("/v1/messages/count_tokens", body)["input_tokens"], expected_tokens);
+  const ClientReply wrong = server->connect().post("/v1/messages/count_tokens", json::object());
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_EQ(wrong.json()["type"], "error");
+}
+
+TEST_F(ApisTest, AnthropicNamesMessagesAsTheClientCountsThem) {
+  const json messages = {{{"role", "assistant"}, {"content", "a"}},
+                         {{"role", "user"}, {"content", "b"}}};
+  const ClientReply reply = server->connect().post(
+      "/v1/messages", anthropic({{"system", "Be brief."}, {"messages", messages}}));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_THAT(reply.json()["error"]["message"].get<std::string>(), StartsWith("messages[0]"));
 }
 
 TEST_F(ApisTest, CohereAnswersFromDocuments) {

@@ -23,13 +23,12 @@ std::string blocks_error_body(const ApiError& error) {
   return to_text({{"ret", kFailed}, {"generated", ""}, {"message", error_message(error)}});
 }
 
-std::vector<std::string> read_blocks(RequestFields& fields, int max_documents) {
+std::vector<std::string> read_blocks(RequestFields& fields) {
   std::vector<std::string> blocks;
   fields.require("blocks");
   const json* list = fields.array("blocks");
   if (list == nullptr) return blocks;
   if (list->empty()) fields.fail("blocks", "is empty; the last block is the question");
-  check_document_count(fields, "blocks", list->size(), max_documents + 1);
   for (size_t i = 0; fields.ok() && i < list->size(); ++i) {
     const json& block = (*list)[i];
     if (!block.is_string() || block.get_ref<const std::string&>().empty()) {
@@ -42,13 +41,18 @@ std::vector<std::string> read_blocks(RequestFields& fields, int max_documents) {
   return blocks;
 }
 
-/// All but the first blocks are put before the question where only these are to be encoded alone.
+/// Keeps the first `num_local` blocks; the rest become the last one.
 void join_behind(size_t num_local, std::vector<std::string>& blocks) {
-  while (blocks.size() > num_local + 1) {
-    const std::string last = std::move(blocks.back());
-    blocks.pop_back();
-    blocks.back() += last;
-  }
+  if (blocks.size() <= num_local + 1) return;
+  for (size_t i = num_local + 1; i < blocks.size(); ++i) blocks[num_local] += blocks[i];
+  blocks.resize(num_local + 1);
+}
+
+/// That server's, where the request names none.
+void set_default_stops(RequestFields& fields, SamplingParams& sampling) {
+  if (fields.find("stop") != nullptr) return;
+  sampling.stop = {"<|im_end|>",    "<|eot_id|>", "<|end_of_text|>",
+                   "<|endoftext|>", "</s>",       "Question:"};
 }
 
 class BlocksAnswer : public TextAnswer {
@@ -57,7 +61,10 @@ class BlocksAnswer : public TextAnswer {
   void send(const Event& event, ResponseSink& sink) override {
     if (event.text.empty() && !event.last) return;
     json data = {{"ret", 0}, {"generated", event.text}, {"message", ""}};
-    if (event.last) data["usage"] = usage_json(event.usage);
+    if (event.last) {
+      data["finish_reason"] = finish_reason_name(end_of(event).reason);
+      data["usage"] = usage_json(event.usage);
+    }
     sink.send_event("", to_text(data));
   }
   void send_error(const ApiError& error, ResponseSink& sink) override {
@@ -79,24 +86,30 @@ class BlocksAnswer : public TextAnswer {
 ApiExpected<AnswerRequest> parse_blocks_request(const json& body, const RequestRules& rules) {
   RequestFields fields(body, "");
   AnswerRequest request;
-  std::vector<std::string> blocks = read_blocks(fields, rules.max_documents);
+  std::vector<std::string> blocks = read_blocks(fields);
   if (const auto num_local = fields.integer("num_local_attention_blocks")) {
     join_behind(static_cast<size_t>(*num_local), blocks);
+  }
+  if (!blocks.empty()) {
+    check_document_count(fields, "blocks", blocks.size() - 1, rules.max_documents);
   }
   if (fields.find("model") != nullptr) check_model(fields, rules.model);
   read_sampling(fields, request.sampling);
   if (fields.find("temperature") == nullptr) request.sampling.temperature = 0;
+  set_default_stops(fields, request.sampling);
   if (request.sampling.n != 1) fields.fail("n", "is not supported: the answer is one text");
-  request.fit_max_tokens = true;
-  request.sampling.max_tokens =
-      static_cast<int>(fields.integer("max_tokens", 1).value_or(kDefaultTokens));
+  const auto max_tokens = fields.integer("max_tokens", 1);
+  request.fit_max_tokens = !max_tokens.has_value();
+  request.sampling.max_tokens = static_cast<int>(
+      max_tokens.value_or(std::max<int64_t>(kDefaultTokens, request.sampling.min_tokens)));
   request.stream = fields.boolean("stream").value_or(false);
   read_own_fields(fields, request);
   if (auto error = fields.finish()) return *std::move(error);
 
   // The caller writes the whole prompt, template and all.
   request.texts_have_markup = true;
-  request.input = Prompt{std::move(blocks.back())};
+  request.documents_alone = true;
+  request.input = Prompt{std::move(blocks.back()), "blocks"};
   blocks.pop_back();
   for (size_t i = 0; i < blocks.size(); ++i) {
     DocumentInput& input = request.documents.emplace_back();

@@ -10,9 +10,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr size_t kMaxMessages = 4096;
-constexpr size_t kMaxParts = 4096;  // of one message
-
 ChatRole read_role(RequestFields& message) {
   message.require("role");
   const std::string role = message.string("role").value_or("user");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "anyslot/engine.h"
@@ -7,6 +8,9 @@
 #include "request_fields.h"
 
 namespace anyslot::server {
+
+inline constexpr size_t kMaxMessages = 4096;
+inline constexpr size_t kMaxParts = 4096;  // of one message
 
 /// Reads the field `messages`: {role, content, documents?}, content being a text or text parts.
 /// Documents of messages are appended to `documents` in prompt order, too; with those already

@@ -48,6 +48,7 @@ class CohereAnswer : public TextAnswer {
   }
 
   void send_error(const ApiError& error, ResponseSink& sink) override {
+    send_typed(sink, {{"type", "content-end"}, {"index", 0}});
     send_end(sink, {{"finish_reason", "ERROR"}, {"error", error_message(error)}});
   }
 

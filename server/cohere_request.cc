@@ -1,8 +1,8 @@
 #include "cohere_request.h"
 
 #include <string>
-#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "chat_messages.h"
 #include "sampling_fields.h"
@@ -20,15 +20,19 @@ std::string text_of(const json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// The text of a document's data: its one field, or all of them by name.
+/// The text of a document's data: its one field beside the title, or all of them by name, in the
+/// order of their names. Null is as absent.
 std::string data_text(const json& data) {
-  const size_t num_texts = data.size() - (data.contains("title") ? 1 : 0);
-  std::string text;
+  std::vector<std::pair<std::string, std::string>> fields;
   for (const auto& field : data.items()) {
-    if (field.key() == "title") continue;
-    if (num_texts == 1) return text_of(field.value());
+    if (field.key() == "title" || field.value().is_null()) continue;
+    fields.emplace_back(field.key(), text_of(field.value()));
+  }
+  if (fields.size() == 1) return fields.front().second;
+  std::string text;
+  for (const auto& [name, value] : fields) {
     if (!text.empty()) text += '\n';
-    text += field.key() + ": " + text_of(field.value());
+    text += name + ": " + value;
   }
   return text;
 }
@@ -41,7 +45,8 @@ void read_data(RequestFields& fields, Document& document) {
     document.text = data->get<std::string>();
   } else if (data->is_object()) {
     document.text = data_text(*data);
-    if (data->contains("title")) document.title = text_of((*data)["title"]);
+    const auto title = data->find("title");
+    if (title != data->end() && !title->is_null()) document.title = text_of(*title);
   } else {
     fields.fail("data", std::string("must be a string or an object, not ") + data->type_name());
   }

@@ -85,6 +85,7 @@ void keep_documents(const std::vector<DocumentInput>& inputs, std::vector<Segmen
     segment.name = input->name;
     segment.pin = input->pin;
     segment.ttl_seconds = input->ttl_seconds;
+    segment.hold_seconds = input->hold_seconds;
     ++input;
   }
 }

@@ -17,6 +17,7 @@ struct DocumentInput {
   std::string name;  // its place in the request, e.g. "documents[0]"
   bool pin = false;
   std::optional<int64_t> ttl_seconds;  // unset: as it was, or none
+  int64_t hold_seconds = 0;            // see Segment
 };
 
 /// Reads a field that holds a list of documents, each a string or {text, title?, id?, pin?, ttl?}.

@@ -43,11 +43,14 @@ nlohmann::json or_null(const std::string& text) {
 
 std::string excerpt(std::string_view text) { return shortened(text, kMaxQuote); }
 
-std::string error_message(const ApiError& error) { return shortened(error.message, kMaxMessage); }
+std::string error_message(const ApiError& error) {
+  const bool names_field = error.param.empty() || error.message.starts_with(error.param);
+  return shortened(names_field ? error.message : error.param + ": " + error.message, kMaxMessage);
+}
 
 std::string openai_error_body(const ApiError& error) {
   return to_text({{"error",
-                   {{"message", error_message(error)},
+                   {{"message", shortened(error.message, kMaxMessage)},
                     {"type", error_type(error.status)},
                     {"param", or_null(shortened(error.param, kMaxMessage))},
                     {"code", or_null(error.code)}}}});
@@ -56,7 +59,7 @@ std::string openai_error_body(const ApiError& error) {
 HttpReply error_reply(ApiError error) {
   HttpReply reply;
   reply.status = error.status;
-  reply.headers = error.headers;
+  reply.headers = std::move(error.headers);
   reply.error = std::move(error);
   return reply;
 }

@@ -17,7 +17,8 @@ namespace anyslot::server {
 /// At most about a hundred bytes of what a client sent, to be told in a message.
 std::string excerpt(std::string_view text);
 
-/// The message of an error, cut where it is endless.
+/// The message of an error, with its field first, for shapes that have no place for that; cut where
+/// it is endless.
 std::string error_message(const ApiError& error);
 
 /// OpenAI's shape: {"error": {"message", "type", "param", "code"}}; the type follows from the

@@ -84,6 +84,10 @@ TEST(CohereRequest, TakesEveryFormOfDocument) {
   EXPECT_EQ(request.documents[1].document.title, "A");
   EXPECT_EQ(request.documents[1].document.text, "the text");
   EXPECT_EQ(request.documents[2].document.text, "snippet: some\nurl: u\nyear: 1990");
+  const json absent = {{{"data", {{"title", nullptr}, {"text", "the text"}, {"url", nullptr}}}}};
+  const AnswerRequest same = must_parse(parse_cohere_request, cohere({{"documents", absent}}));
+  EXPECT_EQ(same.documents[0].document.title, std::nullopt);
+  EXPECT_EQ(same.documents[0].document.text, "the text") << "null is as absent";
   EXPECT_EQ(must_parse(parse_cohere_request, cohere({{"documents", {{{"data", "plain"}}}}}))
                 .documents[0]
                 .document.text,
@@ -96,6 +100,7 @@ TEST(CohereRequest, RefusesWhatItCannotDo) {
   };
   refused({{"documents", {{{"id", "a"}}}}}, "documents[0].data", "data");
   refused({{"documents", {{{"data", json::object()}}}}}, "documents[0].data", "no text");
+  refused({{"documents", {{{"data", {{"text", nullptr}}}}}}}, "documents[0].data", "no text");
   refused({{"documents", {""}}}, "documents[0]", "empty");
   refused({{"documents", {"a", "b", "c", "d"}}}, "documents", "at most 3");
   refused({{"tools", {{{"type", "function"}}}}}, "tools", "not supported");
@@ -114,6 +119,13 @@ TEST(BlocksRequest, EncodesAllBlocksButTheLastAlone) {
   EXPECT_EQ(std::get<std::string>(std::get<Prompt>(request.input).content), "question");
   EXPECT_EQ(request.sampling.temperature, 0.0F) << "greedy";
   EXPECT_TRUE(request.texts_have_markup) << "the caller writes the template";
+  EXPECT_TRUE(request.documents_alone);
+  EXPECT_TRUE(request.fit_max_tokens);
+  EXPECT_THAT(request.sampling.stop, ::testing::Contains("Question:"));
+  const AnswerRequest limited = must_parse(
+      parse_blocks_request, {{"blocks", {"question"}}, {"max_tokens", 5}, {"stop", {"x"}}});
+  EXPECT_FALSE(limited.fit_max_tokens);
+  EXPECT_THAT(limited.sampling.stop, ::testing::ElementsAre("x"));
   EXPECT_TRUE(must_parse(parse_blocks_request, {{"blocks", {"question"}}}).documents.empty());
 }
 

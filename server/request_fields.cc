@@ -127,7 +127,7 @@ void RequestFields::fail(const ApiError& error) {
 std::optional<ApiError> RequestFields::finish() {
   if (error_) return error_;
   for (const auto& field : object_.items()) {
-    if (!known_.contains(field.key())) {
+    if (!known_.contains(field.key()) && !field.value().is_null()) {
       fail(field.key(), "is not a field of this request; leave it out", "unknown_field");
       break;
     }

@@ -253,8 +253,7 @@ void Session::take_request() {
 
 /// Answers a request of which no more is read, so that none can follow it.
 void Session::refuse(const ApiError& refusal) {
-  const auto& header = parser_->get();
-  head_ = {std::string(header.method_string()), std::string(header.target())};
+  head_ = read_request_head(parser_->get());
   body_unread_ = true;
   begin_exchange(false).reply(error_reply(refusal));
   proceed();

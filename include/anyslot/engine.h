@@ -78,6 +78,7 @@ struct ChatMessage {
   ChatRole role = ChatRole::kUser;
   std::string content;
   std::vector<Document> documents;
+  std::string name = {};  // what errors call it; empty: "messages[INDEX]"
 };
 
 /// Which requests a registered document is for.

@@ -25,6 +25,7 @@ struct SubmitCommand {
   std::vector<AnswerText> texts;  // of each choice; none unless it must be known to end the answer
   std::shared_ptr<StreamState> stream;
   Clock::time_point submitted;
+  std::shared_ptr<GivenRequest> fit = {};  // theirs, if its max_tokens is to be cut to what fits
 };
 /// Encodes a document ahead of its use.
 struct RegisterCommand {

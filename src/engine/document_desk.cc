@@ -128,6 +128,7 @@ Status DocumentDesk::unpin(const std::string& key, const std::string& salt) {
   CacheEntry* const entry = find(key, salt);
   if (entry == nullptr) return unknown_document(key);
   if (entry->pins > 0) cache_.unpin(*entry);
+  cache_.end_hold(*entry);
   return {};
 }
 
@@ -138,6 +139,7 @@ Status DocumentDesk::remove(const std::string& key, const std::string& salt) {
     return failed_precondition("document '" + key +
                                "' is pinned; unpin it before it can be removed");
   }
+  cache_.end_hold(*entry);
   cache_.remove(*entry);
   return {};
 }

@@ -43,8 +43,8 @@ Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request
   const Clock::time_point submitted = Clock::now();
   auto given = prepare_request(request, parts_, memo_);
   if (!given.ok()) return given.status();
-  auto choices =
-      make_choices(std::make_shared<const GivenRequest>(*std::move(given)), request.sampling.n);
+  const auto shared = std::make_shared<GivenRequest>(*std::move(given));
+  auto choices = make_choices(shared, request.sampling.n);
   std::vector<AnswerText> texts = texts_with_stops(request.sampling, parts_.tokenizer);
   const std::lock_guard lock(submit_mutex_);
   const uint64_t request_id = std::exchange(next_id_, next_id_ + choices.size());
@@ -54,7 +54,8 @@ Expected<std::shared_ptr<StreamState>> EngineCore::submit(const Request& request
   }
   auto stream =
       std::make_shared<StreamState>(request_id, commands_, parts_.tokenizer, request.sampling);
-  if (!commands_->push(SubmitCommand{std::move(choices), std::move(texts), stream, submitted})) {
+  if (!commands_->push(SubmitCommand{std::move(choices), std::move(texts), stream, submitted,
+                                     request.fit_max_tokens ? shared : nullptr})) {
     return shutting_down();
   }
   return stream;

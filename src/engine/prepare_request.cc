@@ -56,6 +56,12 @@ Status check_id(const Segment& segment, size_t index) {
 }
 
 Status check_wishes(const Segment& segment, size_t index, const MethodTraits& traits) {
+  if (segment.hold_seconds < 0 || segment.hold_seconds > kMaxTtlSeconds) {
+    return invalid_argument(fmt::format("{}: hold_seconds is {}; it must be between 0 and {}",
+                                        segment_name(segment, index), segment.hold_seconds,
+                                        kMaxTtlSeconds))
+        .about(segment.name);
+  }
   if (!segment.pin && !segment.ttl_seconds) return {};
   const std::string wish = segment.pin ? "pin" : "ttl";
   if (segment.kind != SegmentKind::kDocument) {
@@ -87,8 +93,8 @@ Expected<TokenSegment> token_segment(const Segment& segment, size_t index, const
   if (Status status = check_wishes(segment, index, traits); !status.ok()) return status;
   auto tokens = segment_tokens(segment, index, salt, parts, memo);
   if (!tokens.ok()) return tokens.status();
-  return TokenSegment{segment.kind, std::move(*tokens), segment.id,
-                      -1,           segment.pin,        segment.ttl_seconds};
+  return TokenSegment{segment.kind, std::move(*tokens),  segment.id,          -1,
+                      segment.pin,  segment.ttl_seconds, segment.hold_seconds};
 }
 
 Expected<std::vector<TokenSegment>> tokenize_segments(const Request& request,
@@ -135,15 +141,10 @@ Status check_length(const GivenRequest& request, const EngineParts& parts) {
   return {};
 }
 
-// The longest answer that the pool holds beside the prompt, if that is shorter; one token at least.
+// The longest answer that the pool holds beside the prompt, if that is shorter.
 void fit_to_pool(GivenRequest& request, const EngineParts& parts) {
   const int64_t given = parts.storage->shape().num_blocks;
-  int& max_tokens = request.sampling.max_tokens;
-  const int64_t too_many = max_blocks(request, max_tokens) - given;
-  if (too_many <= 0) return;
-  const int64_t tail = request.spans.back().num_tokens();
-  const int64_t room = (blocks_for(tail + max_tokens) - too_many) * kBlockSize - tail;
-  max_tokens = static_cast<int>(std::max<int64_t>({1, request.sampling.min_tokens, room}));
+  cut_answer(request, max_blocks(request, request.sampling.max_tokens) - given);
 }
 
 Tenant tenant_of(const std::string& tenant) {

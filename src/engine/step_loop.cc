@@ -119,6 +119,7 @@ void StepLoop::handle(SubmitCommand& command) {
 
 void StepLoop::submit(SubmitCommand& command) {
   const Sequence& first = *command.choices.front();
+  if (command.fit != nullptr) fit_beside_pins(*command.fit, cache_);
   clients_.add(command);
   if (const Status status = check_fits_beside_pins(first, cache_); !status.ok()) {
     end_request(first.request_id, FinishReason::kError, status);

@@ -97,6 +97,60 @@ TEST_F(KvCacheTest, APinOfAnEncodingStaysWhenItIsReadyAndGoesWhenItIsDropped) {
   cache_.unpin(*kept);
 }
 
+TEST_F(KvCacheTest, AHoldIsAPinThatEnds) {
+  cache_.set_tick(100);
+  add_document(1, 5);
+  CacheEntry& entry = *cache_.find(key(1));
+  EXPECT_EQ(cache_.next_expiry(), 0);
+  ASSERT_TRUE(cache_.hold(entry, 7));
+  ASSERT_TRUE(cache_.hold(entry, 3)) << "a shorter one changes nothing";
+  EXPECT_EQ(cache_.next_expiry(), 107);
+  EXPECT_TRUE(cache_.describe(entry).pinned);
+  EXPECT_FALSE(cache_.describe(entry).time_left.has_value());
+  allocate(15);
+  cache_.set_tick(107);
+  EXPECT_FALSE(cache_.allocate_private(1).has_value());
+  EXPECT_EQ(cache_.stats().pinned_blocks, 5);
+  check();
+  cache_.set_tick(108);
+  EXPECT_EQ(cache_.stats().pinned_blocks, 0);
+  EXPECT_EQ(cache_.find(key(1)), &entry) << "it is no time to live";
+  EXPECT_EQ(cache_.next_expiry(), 0);
+  check();
+  allocate(1);
+  EXPECT_EQ(cache_.find(key(1)), nullptr);
+}
+
+TEST_F(KvCacheTest, AHoldLeavesPinsAndTheirBoundsAlone) {
+  add_document(1, 6);
+  add_document(2, 5);
+  CacheEntry& first = *cache_.find(key(1));
+  CacheEntry& second = *cache_.find(key(2));
+  ASSERT_TRUE(cache_.pin(first).ok());
+  ASSERT_TRUE(cache_.hold(first, 7));
+  EXPECT_EQ(cache_.stats().pinned_blocks, 6) << "counted once";
+  EXPECT_FALSE(cache_.hold(second, 7)) << "more than half of the pool";
+  EXPECT_EQ(cache_.evictable_blocks(second), 5);
+  cache_.set_tick(8);
+  EXPECT_EQ(cache_.stats().pinned_blocks, 6) << "the pin stays";
+  ASSERT_TRUE(cache_.hold(first, 7));
+  cache_.unpin(first);
+  EXPECT_EQ(cache_.stats().pinned_blocks, 6) << "the hold stays";
+  check();
+  cache_.end_hold(first);
+  EXPECT_EQ(cache_.stats().pinned_blocks, 0);
+  cache_.end_hold(first);
+  cache_.remove(first);
+  ASSERT_TRUE(cache_.hold(second, 7));
+  CacheEntry* const encoding = cache_.insert_encoding(key(3), kBlockSize);
+  ASSERT_TRUE(cache_.hold(*encoding, 50));
+  EXPECT_TRUE(cache_.release(*encoding)) << "dropped with its hold";
+  EXPECT_EQ(cache_.stats().pinned_blocks, 5);
+  cache_.set_tick(1000);
+  EXPECT_EQ(cache_.stats().pinned_blocks, 0);
+  check();
+}
+
 TEST_F(KvCacheTest, ATimeToLiveEnds) {
   cache_.set_tick(100);
   add_document(1, 5);

@@ -133,7 +133,7 @@ void KvCache::count_pinned(const CacheEntry& entry, int64_t blocks) {
 
 Status KvCache::pin(CacheEntry& entry) {
   require(!entry.removed, "pin: the entry was removed");
-  if (entry.pins == 0) {
+  if (!entry.is_pinned()) {
     if (Status status = check_pins(num_blocks_of(entry), entry.document.tenant); !status.ok()) {
       return status;
     }
@@ -146,17 +146,59 @@ Status KvCache::pin(CacheEntry& entry) {
 
 void KvCache::unpin(CacheEntry& entry) {
   require(entry.pins > 0, "unpin: the entry is not pinned");
-  if (--entry.pins > 0) return;
+  --entry.pins;
+  if (entry.is_pinned()) return;
   count_pinned(entry, -num_blocks_of(entry));
   make_evictable_if_unused(entry);
 }
 
+bool KvCache::hold(CacheEntry& entry, int64_t ticks) {
+  require(!entry.removed, "hold: the entry was removed");
+  require(ticks > 0, "hold: there is no time");
+  if (!entry.is_pinned()) {
+    if (!check_pins(num_blocks_of(entry), entry.document.tenant).ok()) return false;
+    count_pinned(entry, num_blocks_of(entry));
+    keep(entry);
+  }
+  entry.hold_end = std::max(entry.hold_end, policy_.tick() + ticks);
+  const bool is_next = next_hold_end_ == 0 || entry.hold_end < next_hold_end_;
+  if (is_next) next_hold_end_ = entry.hold_end;
+  return true;
+}
+
+void KvCache::end_hold(CacheEntry& entry) {
+  if (std::exchange(entry.hold_end, 0) == 0 || entry.is_pinned()) return;
+  count_pinned(entry, -num_blocks_of(entry));
+  make_evictable_if_unused(entry);
+}
+
+// Looks at all entries, as no order of theirs is kept: at most once per end of a hold.
+void KvCache::end_holds() {
+  if (next_hold_end_ == 0 || policy_.tick() <= next_hold_end_) return;
+  next_hold_end_ = 0;
+  for (const auto& [digest, entry] : entries_) {
+    if (entry->hold_end == 0) continue;
+    if (entry->hold_end < policy_.tick()) {
+      end_hold(*entry);
+    } else if (next_hold_end_ == 0 || entry->hold_end < next_hold_end_) {
+      next_hold_end_ = entry->hold_end;
+    }
+  }
+}
+
 void KvCache::set_tick(int64_t tick) {
   policy_.set_tick(tick);
+  end_holds();
   while (policy_.has_expired()) {
     remove_entry(*policy_.evict());
     ++expirations_total_;
   }
+}
+
+int64_t KvCache::next_expiry() const {
+  const int64_t next = policy_.next_expiry();
+  if (next == 0 || next_hold_end_ == 0) return std::max(next, next_hold_end_);
+  return std::min(next, next_hold_end_);
 }
 
 void KvCache::set_time_to_live(CacheEntry& entry, int64_t ticks) {
@@ -185,7 +227,7 @@ DocumentInfo KvCache::describe(const CacheEntry& entry) const {
   info.hits = entry.document.hits;
   info.age = policy_.tick() - entry.document.born;
   info.encoding = entry.state == EntryState::kEncoding;
-  info.pinned = entry.pins > 0;
+  info.pinned = entry.is_pinned();
   info.latest_use = entry.document.latest_use;
   if (entry.time_to_live > 0) {
     const bool runs = policy_.contains(entry.eviction);
@@ -204,7 +246,7 @@ std::vector<DocumentInfo> KvCache::documents(const Digest& owner) const {
 }
 
 void KvCache::remove(CacheEntry& entry) {
-  require(entry.pins == 0 && !entry.removed, "remove: the entry is pinned or was removed");
+  require(!entry.is_pinned() && !entry.removed, "remove: the entry is pinned or was removed");
   if (!is_used(entry)) {
     keep(entry);
     remove_entry(entry);
@@ -310,13 +352,13 @@ CacheEntry& KvCache::add_entry(std::unique_ptr<CacheEntry> owned) {
 
 void KvCache::remove_entry(CacheEntry& entry) {
   pool_.free(entry.blocks);
-  if (entry.pins > 0) count_pinned(entry, -num_blocks_of(entry));
+  if (entry.is_pinned()) count_pinned(entry, -num_blocks_of(entry));
   if (entry.kind == EntryKind::kDocument) documents_.remove(entry);
   entries_.erase(Digest(entry.digest));  // a copy: the key must outlive the entry
 }
 
 void KvCache::make_evictable_if_unused(CacheEntry& entry) {
-  if (is_used(entry) || entry.pins > 0) return;
+  if (is_used(entry) || entry.is_pinned()) return;
   entry.expiry = expiry_from_now(entry);
   policy_.insert(entry.eviction, &entry, num_blocks_of(entry), entry.expiry);
 }

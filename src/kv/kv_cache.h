@@ -51,11 +51,15 @@ struct CacheEntry {
   int refs = 0;              // uses of a ready entry (a request that names it twice counts twice)
   int waiters = 0;           // uses that wait for an encoding entry
   int pins = 0;              // of an encoding entry they go with it when it is dropped
+  int64_t hold_end = 0;      // the last tick at which it is held; 0: it is not
   int64_t time_to_live = 0;  // ticks from the end of its latest use, or pin; 0: without limit
   int64_t expiry = 0;        // while it is evictable: the last tick at which it serves; 0: none
   bool removed = false;      // never found again; it goes with its last use
   DocumentRecord document;   // of a document
   EvictionHandle eviction;   // where the eviction policy keeps it
+
+  /// Spared from eviction though nobody uses it.
+  bool is_pinned() const { return pins > 0 || hold_end > 0; }
 };
 
 /// A document of the cache, as its owner may see it.
@@ -127,6 +131,10 @@ class KvCache {
   /// does.
   Status pin(CacheEntry& entry);
   void unpin(CacheEntry& entry);
+  /// A pin that ends by itself, `ticks` > 0 from now or when an earlier hold does, if that is
+  /// later. Does nothing and returns false where pins have no room for it.
+  bool hold(CacheEntry& entry, int64_t ticks);
+  void end_hold(CacheEntry& entry);
   /// Whether `more_blocks` that are not pinned could be, beside `others` that other tenants are to
   /// have pinned then; kResourceExhausted when more than half of the pool would be, or more than a
   /// quarter for one tenant. A tenant is told of its own pins only.
@@ -137,9 +145,9 @@ class KvCache {
   /// The time that times to live are measured in; it never goes back, and the unit is the caller's.
   /// Entries that have expired then are gone.
   void set_tick(int64_t tick);
-  /// The last tick at which the next entry to expire serves, as long as nothing is used; 0: none
-  /// will expire.
-  int64_t next_expiry() const { return policy_.next_expiry(); }
+  /// The last tick at which the next entry to expire serves, as long as nothing is used, or the
+  /// next hold lasts; 0: none will end.
+  int64_t next_expiry() const;
   /// `ticks` > 0, or 0 for no limit. An entry that is used or pinned does not expire; its time runs
   /// from the end of that.
   void set_time_to_live(CacheEntry& entry, int64_t ticks);
@@ -186,6 +194,7 @@ class KvCache {
   CacheEntry& add_entry(std::unique_ptr<CacheEntry> owned);
   void remove_entry(CacheEntry& entry);
   void count_pinned(const CacheEntry& entry, int64_t blocks);
+  void end_holds();
   void make_evictable_if_unused(CacheEntry& entry);
   void keep(CacheEntry& entry);
   int64_t expiry_from_now(const CacheEntry& entry) const;
@@ -204,8 +213,9 @@ class KvCache {
   int64_t referenced_entries_ = 0;
   int64_t evictions_total_ = 0;
   int64_t expirations_total_ = 0;
-  int64_t num_uses_ = 0;     // of documents
-  int64_t num_removed_ = 0;  // by remove()
+  int64_t next_hold_end_ = 0;  // at most that of any entry; 0: none is held
+  int64_t num_uses_ = 0;       // of documents
+  int64_t num_removed_ = 0;    // by remove()
 };
 
 }  // namespace anyslot

@@ -74,14 +74,14 @@ Status KvCache::check_entry(const CacheEntry& entry) const {
     return wrong_entry(entry, "is encoding without a waiter, or with refs");
   }
   const bool used = entry.refs > 0 || entry.waiters > 0;
-  if (entry.removed && (!used || entry.pins > 0)) {
+  if (entry.removed && (!used || entry.is_pinned())) {
     return wrong_entry(entry, "was removed but is pinned, or kept though nobody uses it");
   }
   if (documents_.contains(entry) != (entry.kind == EntryKind::kDocument)) {
     return wrong_entry(entry, "is a document that is not listed, or listed but no document");
   }
   if (!encoding && entry.waiters > 0) return wrong_entry(entry, "is ready but has waiters");
-  const bool evictable = !encoding && entry.refs == 0 && entry.pins == 0;
+  const bool evictable = !encoding && entry.refs == 0 && !entry.is_pinned();
   if (evictable != policy_.contains(entry.eviction)) {
     return wrong_entry(entry, evictable ? "is unused but cannot be evicted"
                                         : "is in use or pinned but can be evicted");
@@ -142,8 +142,9 @@ Status KvCache::check_counters() const {
     const int64_t num_blocks = static_cast<int64_t>(entry->blocks.size());
     if (entry->kind == EntryKind::kDocument) ++documents;
     if (entry->refs > 0 || entry->waiters > 0) ++referenced;
-    if (entry->pins > 0) pinned += num_blocks;
-    if (entry->pins > 0 && entry->document.tenant) by_tenant[*entry->document.tenant] += num_blocks;
+    if (entry->is_pinned()) pinned += num_blocks;
+    if (entry->is_pinned() && entry->document.tenant)
+      by_tenant[*entry->document.tenant] += num_blocks;
     evictable += evictable_blocks(*entry);
   }
   if (documents != documents_.size()) {

@@ -18,6 +18,7 @@ struct TokenSegment {
   int document_index = -1;  // among the documents that the caller gave; -1: text, or the preamble
   bool pin = false;         // of documents, as in Segment; so is the next
   std::optional<int64_t> ttl_seconds = std::nullopt;
+  int64_t hold_seconds = 0;
 };
 
 /// Brings segments into the form that the scheduler expects: adjacent text is one segment, empty

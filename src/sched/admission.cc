@@ -215,7 +215,7 @@ Status check_pins(Sequence& sequence, KvCache& cache) {
   for_given_documents(sequence, [&](const SequenceSpan& span, size_t document) {
     if (!must_pin(sequence, document) || !seen.insert(span.key).second) return;
     const CacheEntry* entry = cache.find(span.key);
-    if (entry != nullptr && entry->pins > 0) return;
+    if (entry != nullptr && entry->is_pinned()) return;
     more_blocks[entry == nullptr ? sequence.given->tenant : entry->document.tenant] +=
         blocks_for(span.num_tokens());
   });
@@ -236,6 +236,11 @@ void tell_wishes(Sequence& sequence, KvCache& cache) {
     sequence.pins_made[index] = true;
     if (span.entry->pins > 0) return;
     if (!cache.pin(*span.entry).ok()) throw std::logic_error("admission counted too few pins");
+  });
+  // After the pins, which have been counted on.
+  for_given_documents(sequence, [&](SequenceSpan& span, size_t index) {
+    const int64_t ticks = sequence.given->documents[index].hold;
+    if (ticks > 0 && sequence.choice == 0) cache.hold(*span.entry, ticks);
   });
 }
 
@@ -268,20 +273,34 @@ int64_t missing_blocks(const Sequence& sequence, KvCache& cache) {
   return count_needed_blocks(sequence, cache) - cache.available_blocks();
 }
 
-Status check_fits_beside_pins(const Sequence& sequence, KvCache& cache) {
-  int64_t needed = max_blocks(*sequence.given, sequence.sampling().max_tokens);
+namespace {
+
+/// Blocks that a request takes at its full length, but for documents that are pinned already.
+int64_t blocks_beside_pins(const GivenRequest& request, KvCache& cache) {
+  int64_t needed = max_blocks(request, request.sampling.max_tokens);
   std::unordered_set<Digest, DigestHash> seen;
-  for (const SequenceSpan& span : sequence.given->spans) {
+  for (const SequenceSpan& span : request.spans) {
     if (!span.is_document() || !seen.insert(span.key).second) continue;
     const CacheEntry* entry = cache.find(span.key);
-    if (entry != nullptr && entry->pins > 0) needed -= blocks_for(span.num_tokens());
+    if (entry != nullptr && entry->is_pinned()) needed -= blocks_for(span.num_tokens());
   }
+  return needed;
+}
+
+int64_t blocks_left_by_pins(const KvCache& cache) {
   const KvCacheStats stats = cache.stats();
-  const int64_t given = stats.total_blocks - stats.pinned_blocks;
+  return stats.total_blocks - stats.pinned_blocks;
+}
+
+}  // namespace
+
+Status check_fits_beside_pins(const Sequence& sequence, KvCache& cache) {
+  const int64_t needed = blocks_beside_pins(*sequence.given, cache);
+  const int64_t given = blocks_left_by_pins(cache);
   if (needed <= given) return {};
   const std::string need = "the request needs " + std::to_string(needed) + " KV blocks, ";
   const std::string cure = "; unpin some, raise --kv-cache or shorten the request";
-  const std::string total = " of " + std::to_string(stats.total_blocks);
+  const std::string total = " of " + std::to_string(cache.stats().total_blocks);
   if (sequence.given->tenant) {  // what others have pinned is not told
     return resource_exhausted(need + "which pinned documents do not leave now; " +
                               std::to_string(cache.pinned_blocks(sequence.given->tenant)) + total +
@@ -289,6 +308,10 @@ Status check_fits_beside_pins(const Sequence& sequence, KvCache& cache) {
   }
   return resource_exhausted(need + "but pinned documents leave " + std::to_string(given) + total +
                             cure);
+}
+
+void fit_beside_pins(GivenRequest& request, KvCache& cache) {
+  cut_answer(request, blocks_beside_pins(request, cache) - blocks_left_by_pins(cache));
 }
 
 void release_entry(CacheEntry*& entry, KvCache& cache, EncodeJobs& jobs) {

@@ -20,6 +20,10 @@ int64_t missing_blocks(const Sequence& sequence, KvCache& cache);
 /// the documents stay pinned that are now.
 Status check_fits_beside_pins(const Sequence& sequence, KvCache& cache);
 
+/// Cuts max_tokens of a request that nobody has begun with to what pinned documents leave room for,
+/// and to 1 or min_tokens at least.
+void fit_beside_pins(GivenRequest& request, KvCache& cache);
+
 /// Gives back everything that the sequence holds; it may be admitted again and then starts over,
 /// its generated tokens being part of its text.
 void release(Sequence& sequence, KvCache& cache, EncodeJobs& jobs);

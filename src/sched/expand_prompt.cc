@@ -65,7 +65,8 @@ void add_spans(GivenRequest& request, const std::vector<TokenSegment>& segments,
 }
 
 GivenDocument given_document(const TokenSegment& segment, int64_t begin, int64_t end) {
-  GivenDocument document{segment.id, begin, end, segment.pin, std::nullopt};
+  GivenDocument document{segment.id,  begin,        end,
+                         segment.pin, std::nullopt, segment.hold_seconds * kTicksPerSecond};
   if (segment.ttl_seconds) document.time_to_live = *segment.ttl_seconds * kTicksPerSecond;
   return document;
 }
@@ -139,6 +140,14 @@ int64_t max_blocks(const GivenRequest& request, int64_t max_tokens) {
     }
   }
   return blocks;
+}
+
+void cut_answer(GivenRequest& request, int64_t too_many) {
+  if (too_many <= 0) return;
+  int& max_tokens = request.sampling.max_tokens;
+  const int64_t tail = request.spans.back().num_tokens();
+  const int64_t room = (blocks_for(tail + max_tokens) - too_many) * kBlockSize - tail;
+  max_tokens = static_cast<int>(std::max<int64_t>({1, request.sampling.min_tokens, room}));
 }
 
 }  // namespace anyslot

@@ -35,6 +35,7 @@ struct GivenDocument {
   int64_t end = 0;
   bool pin = false;
   std::optional<int64_t> time_to_live;  // in ticks of the cache; 0: none
+  int64_t hold = 0;                     // in ticks; 0: none
 };
 
 /// A request, or a document to be encoded ahead of its use, as it was given: what its choices
@@ -65,5 +66,9 @@ GivenRequest expand_document(const TokenSegment& document, const MethodTraits& t
 /// Blocks of the pool that a choice holds at once, at most: its distinct documents, its copies and
 /// its text with `max_tokens` of answer.
 int64_t max_blocks(const GivenRequest& request, int64_t max_tokens);
+
+/// Makes max_tokens smaller so that max_blocks is by `too_many` blocks, if that is above 0; but not
+/// smaller than 1 or min_tokens.
+void cut_answer(GivenRequest& request, int64_t too_many);
 
 }  // namespace anyslot

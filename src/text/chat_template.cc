@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "text/chat_template_source.h"
+#include "text/message_name.h"
 
 namespace anyslot {
 
@@ -78,7 +79,7 @@ std::vector<Insert> inserts_of(const std::vector<ChatMessage>& messages,
     inserts.push_back({std::move(what), value, mark_of(inserts.size()), document});
   };
   for (size_t i = 0; i < messages.size(); ++i) {
-    add("messages[" + std::to_string(i) + "]", messages[i].content, -1);
+    add(message_name(messages[i], i), messages[i].content, -1);
   }
   for (size_t i = 0; i < documents.size(); ++i) {
     const std::string name = "documents[" + std::to_string(i) + "]";
@@ -212,7 +213,7 @@ Status check_input(const std::vector<ChatMessage>& messages,
                    const std::vector<Document>& documents) {
   for (size_t i = 0; i < messages.size(); ++i) {
     if (messages[i].documents.empty()) continue;
-    const std::string name = "messages[" + std::to_string(i) + "]";
+    const std::string name = message_name(messages[i], i);
     return invalid_argument(name +
                             " has documents, which the model's chat template cannot place; give "
                             "them beside the messages, or write a rag_template.json for the model")

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "text/json_fields.h"
+#include "text/message_name.h"
 
 namespace anyslot {
 
@@ -40,20 +41,17 @@ std::vector<std::string> read_stop(JsonFields& fields) {
   return stop;
 }
 
-std::string message_name(size_t index) { return "messages[" + std::to_string(index) + "]"; }
-
 Status check_no_documents(const ChatMessage& message, size_t index) {
   if (message.documents.empty()) return {};
-  return invalid_argument(message_name(index) +
-                          " has documents; only a user's message can have them")
-      .about(message_name(index));
+  const std::string name = message_name(message, index);
+  return invalid_argument(name + " has documents; only a user's message can have them").about(name);
 }
 
-Status wrong_role(size_t index, ChatRole expected) {
-  return invalid_argument(message_name(index) + " must be the " +
+Status wrong_role(const std::string& name, ChatRole expected) {
+  return invalid_argument(name + " must be the " +
                           (expected == ChatRole::kUser ? "user" : "assistant") +
                           "'s: after the system's messages, user and assistant take turns")
-      .about(message_name(index));
+      .about(name);
 }
 
 /// The end of a turn may be written by the answer and by the question that follows: it stands once.
@@ -125,7 +123,7 @@ Expected<std::vector<Segment>> RagTemplate::render_chat(
   bool asked = false;
   for (; next < messages.size(); ++next) {
     const ChatMessage& message = messages[next];
-    if (message.role != expected) return wrong_role(next, expected);
+    if (message.role != expected) return wrong_role(message_name(message, next), expected);
     if (message.role == ChatRole::kUser) {
       if (Status status = append_documents(message.documents, segments); !status.ok()) {
         return status;

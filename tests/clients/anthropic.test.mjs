@@ -23,7 +23,7 @@ function message(more = {}, blocks = documents.map((document) => asDocument(docu
 }
 
 function longAnswer(more = {}) {
-  return { model, max_tokens: 3000, temperature: 1, top_k: 50, messages: [{ role: "user", content: "The river" }], ...more };
+  return { model, max_tokens: 3000, temperature: 0, ignore_eos: true, messages: [{ role: "user", content: "The river" }], ...more };
 }
 
 const allInput = (usage) => usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
@@ -84,6 +84,7 @@ describe("the Anthropic client", () => {
     assert.equal(final.usage.output_tokens, whole.usage.output_tokens);
     assert.equal(allInput(final.usage), allInput(whole.usage));
     assert.ok(final.usage.cache_read_input_tokens > 0);
+    assert.equal(final.usage.documents.length, documents.length);
   });
 
   test("keeps documents with cache_control", async () => {
@@ -106,6 +107,11 @@ describe("the Anthropic client", () => {
     });
     assert.equal(answer.usage.documents.length, 2);
     assert.equal(answer.content[0].text, answers[2]);
+  });
+
+  test("counts the tokens of a prompt", async () => {
+    const { max_tokens, temperature, ...prompt } = message();
+    assert.equal((await client.messages.countTokens(prompt)).input_tokens, allInput((await client.messages.create(message())).usage));
   });
 
   test("stops at stop sequences and at max_tokens", async () => {
@@ -186,4 +192,14 @@ test("the Anthropic client waits and comes again when the queue is full", async 
   } finally {
     await server.stop();
   }
+});
+
+test("the Anthropic client sees the end of a stream that a shutdown cuts off", async () => {
+  const server = await serve("--grace-seconds", "0");
+  const client = new Anthropic({ baseURL: server.url, apiKey: "unused", maxRetries: 0 });
+  const stream = await client.messages.create(longAnswer({ stream: true }));
+  await assert.rejects(async () => {
+    for await (const event of stream) if (event.type === "content_block_delta") server.terminate();
+  }, (error) => error instanceof Anthropic.APIError && error.error.error.type === "overloaded_error");
+  assert.equal(await server.stop(), 0);
 });
