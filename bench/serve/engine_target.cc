@@ -150,6 +150,7 @@ class EngineFlightState : public std::enable_shared_from_this<EngineFlightState>
     result.prompt_tokens = event.usage.prompt_tokens;
     result.cached_tokens = event.usage.cached_tokens;
     result.output_tokens = event.usage.completion_tokens;
+    result.documents = event.usage.documents;
     if (event.finish_reason == FinishReason::kError) {
       result.failure = Failure::kError;
       result.error = event.error;

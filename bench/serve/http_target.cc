@@ -62,6 +62,7 @@ class HttpFlight : public Flight {
     if (chunk.prompt_tokens) prompt_tokens_ = *chunk.prompt_tokens;
     if (chunk.output_tokens) output_tokens_ = *chunk.output_tokens;
     if (chunk.cached_tokens) cached_tokens_ = chunk.cached_tokens;
+    if (!chunk.documents.empty()) documents_ = chunk.documents;
     if (!chunk.is_output) return;
     TargetEvent event;
     event.at = Clock::now();
@@ -96,6 +97,7 @@ class HttpFlight : public Flight {
     event.prompt_tokens = prompt_tokens_;
     event.cached_tokens = cached_tokens_;
     event.output_tokens = output_tokens_;
+    event.documents = documents_;
     handler_(std::move(event));
   }
 
@@ -110,6 +112,7 @@ class HttpFlight : public Flight {
   int64_t prompt_tokens_ = 0;
   int64_t output_tokens_ = 0;
   std::optional<int64_t> cached_tokens_;
+  std::vector<DocumentUsage> documents_;
 };
 
 /// Asks /metrics for the pool's blocks, again and again.
@@ -261,8 +264,24 @@ class HttpTarget : public Target {
   std::unique_ptr<KvWatch> watch_;
 };
 
-/// The first model that the server names.
-Expected<std::string> first_model(const HttpAddress& address, const HttpTargetOptions& options) {
+std::string text_at(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// The models of an answer of /v1/models.
+std::vector<HttpModel> models_of(const json& answer) {
+  std::vector<HttpModel> models;
+  if (!answer.is_object() || !answer.contains("data") || !answer["data"].is_array()) return models;
+  for (const json& entry : answer["data"]) {
+    if (!entry.is_object()) continue;
+    HttpModel model{text_at(entry, "id"), text_at(entry, "owned_by")};
+    if (!model.id.empty()) models.push_back(std::move(model));
+  }
+  return models;
+}
+
+Expected<HttpModel> find_model(const HttpAddress& address, const HttpTargetOptions& options) {
   HttpCall call;
   call.target = "/v1/models";
   call.api_key = options.api_key;
@@ -273,27 +292,31 @@ Expected<std::string> first_model(const HttpAddress& address, const HttpTargetOp
                                            options.base_url, reply->status,
                                            error_message(reply->body)));
   }
-  const json answer = json::parse(reply->body, nullptr, false);
-  if (answer.is_object() && answer.contains("data") && answer["data"].is_array() &&
-      !answer["data"].empty() && answer["data"][0].is_object()) {
-    if (const auto id = answer["data"][0].find("id"); id != answer["data"][0].end()) {
-      if (id->is_string()) return id->get<std::string>();
-    }
+  const std::vector<HttpModel> models = models_of(json::parse(reply->body, nullptr, false));
+  if (models.empty()) {
+    return failed_precondition(
+        fmt::format("{}/v1/models names no model; name it with --model", options.base_url));
   }
-  return failed_precondition(
-      fmt::format("{}/v1/models names no model; name it with --model", options.base_url));
+  const auto named = std::ranges::find(models, options.model, &HttpModel::id);
+  return named == models.end() ? models.front() : *named;
 }
 
 }  // namespace
+
+Expected<HttpModel> find_http_model(const HttpTargetOptions& options) {
+  const Expected<HttpAddress> address = resolve_address(options.base_url);
+  if (!address) return address.status();
+  return find_model(*address, options);
+}
 
 Expected<std::unique_ptr<Target>> open_http_target(const HttpTargetOptions& options) {
   Expected<HttpAddress> address = resolve_address(options.base_url);
   if (!address) return address.status();
   HttpTargetOptions named = options;
   if (named.model.empty()) {
-    Expected<std::string> model = first_model(*address, options);
+    Expected<HttpModel> model = find_model(*address, options);
     if (!model) return model.status();
-    named.model = *std::move(model);
+    named.model = std::move(model->id);
   }
   return std::unique_ptr<Target>(
       std::make_unique<HttpTarget>(std::move(named), *std::move(address)));

@@ -97,6 +97,26 @@ std::optional<int64_t> count_at(const json& object, const char* key) {
   return it->get<int64_t>();
 }
 
+std::vector<DocumentUsage> documents_of(const json& usage) {
+  std::vector<DocumentUsage> documents;
+  const auto list = usage.find("documents");
+  if (list == usage.end() || !list->is_array()) return documents;
+  for (const json& entry : *list) {
+    if (!entry.is_object()) return {};
+    DocumentUsage document;
+    document.index = static_cast<int>(documents.size());
+    document.id = text_at(entry, "id");
+    document.tokens = count_at(entry, "tokens").value_or(0);
+    document.cached_tokens = count_at(entry, "cached_tokens").value_or(0);
+    const std::string source = text_at(entry, "source");
+    for (const DocumentSource each : {DocumentSource::kPool, DocumentSource::kJoined}) {
+      if (source == document_source_name(each)) document.source = each;
+    }
+    documents.push_back(std::move(document));
+  }
+  return documents;
+}
+
 void read_usage(const json& usage, AnswerChunk& chunk) {
   chunk.prompt_tokens = count_at(usage, "prompt_tokens");
   chunk.output_tokens = count_at(usage, "completion_tokens");
@@ -104,6 +124,7 @@ void read_usage(const json& usage, AnswerChunk& chunk) {
   if (details != usage.end() && details->is_object()) {
     chunk.cached_tokens = count_at(*details, "cached_tokens");
   }
+  chunk.documents = documents_of(usage);
 }
 
 /// What llama.cpp's server tells of a request beside the usage, which in builds of 2025 does not

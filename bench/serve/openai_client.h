@@ -32,6 +32,7 @@ struct AnswerChunk {
   std::optional<int64_t> prompt_tokens;
   std::optional<int64_t> cached_tokens;
   std::optional<int64_t> output_tokens;
+  std::vector<DocumentUsage> documents;  // our server tells of each
 };
 
 /// `data`: of an event that is not "[DONE]".

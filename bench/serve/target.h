@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "anyslot/config.h"
 #include "anyslot/engine.h"
@@ -31,7 +32,8 @@ struct TargetEvent {
   std::string error;
   int64_t prompt_tokens = 0;  // these with `last`, as far as the target tells
   std::optional<int64_t> cached_tokens;
-  int64_t output_tokens = 0;  // 0: unknown
+  int64_t output_tokens = 0;             // 0: unknown
+  std::vector<DocumentUsage> documents;  // in prompt order; empty: the target does not tell
 };
 
 /// A request in flight; destroying it cancels it, after which its handler is not called any more.
@@ -81,6 +83,19 @@ struct HttpTargetOptions {
   std::string cache_salt;          // sent as "cache_salt" when not empty
   double timeout_seconds = 300;    // of counters and of connecting
 };
+
+/// A model that a server serves.
+struct HttpModel {
+  std::string id;
+  std::string owner;  // what the server gives as "owned_by"; empty: nothing
+
+  /// Whether the server is ours, which takes documents, methods and salts as fields.
+  bool is_ours() const { return owner == "anyslot"; }
+};
+
+/// Of the models that /v1/models names, that of `options.model`, or the first one when that is
+/// empty or not among them. Fails as open_http_target.
+Expected<HttpModel> find_http_model(const HttpTargetOptions& options);
 
 /// Any server of OpenAI's API. Fails with kInvalidArgument for a URL that is none, and with
 /// kFailedPrecondition when the server does not name its models and none was given.
