@@ -11,6 +11,7 @@
 
 #include "allocation_counter.h"
 #include "model/test_decoder.h"
+#include "model/test_goldens.h"
 #include "support/engine_support.h"
 
 namespace anyslot {
@@ -48,21 +49,23 @@ TEST(AllocationCounter, CountsEveryWayToTakeMemory) {
   EXPECT_EQ(counter.library_count(), 0);
 }
 
+/// Calls for memory in a third pass of the same step.
+int64_t count_calls(TestModel& model, const StepPlan& plan) {
+  std::vector<float> logits;
+  const auto forward = [&] {
+    const Status status = model.decoder->forward(plan, *model.kv, logits);
+    EXPECT_TRUE(status.ok()) << status.message();
+  };
+  forward();
+  forward();
+  const AllocationCounter counter(kOneDnn);
+  forward();
+  return counter.count();
+}
+
 class ForwardAllocations : public testing::TestWithParam<DType> {
  protected:
-  /// Calls for memory in a third pass of the same step.
-  int64_t count(const StepPlan& plan) {
-    std::vector<float> logits;
-    const auto forward = [&] {
-      const Status status = model_.decoder->forward(plan, *model_.kv, logits);
-      EXPECT_TRUE(status.ok()) << status.message();
-    };
-    forward();
-    forward();
-    const AllocationCounter counter(kOneDnn);
-    forward();
-    return counter.count();
-  }
+  int64_t count(const StepPlan& plan) { return count_calls(model_, plan); }
 
   TestModel model_{"cpu", GetParam(), ANYSLOT_MODEL_DIR};
 };
@@ -105,6 +108,18 @@ TEST_P(ForwardAllocations, NoneInCopiesOfBlocks) {
 INSTANTIATE_TEST_SUITE_P(Cpu, ForwardAllocations,
                          testing::Values(DType::kBFloat16, DType::kFloat32),
                          [](const auto& dtype) { return std::string(dtype_name(dtype.param)); });
+
+TEST(FamilyAllocations, NoneInAStep) {
+  for (const char* name : kGoldenModels) {
+    SCOPED_TRACE(name);
+    TestModel model("cpu", DType::kBFloat16, golden_dir(name));
+    const Golden golden(name);
+    const TestSpan span = model.blocks.span(golden.token_ids);
+    StepPlan plan;
+    add_sequence(plan, span, 0, 0, span.size(), {}, [](int64_t i) { return i % 9 == 0; });
+    EXPECT_EQ(count_calls(model, plan), 0);
+  }
+}
 
 /// Calls for memory from the request's submission until its last token, none of which is read.
 int64_t count_answer(Engine& engine, int max_tokens) {

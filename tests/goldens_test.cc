@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/safetensors.h"
+#include "model/test_goldens.h"
 #include "support/engine_support.h"
 
 namespace anyslot {
@@ -66,8 +67,8 @@ INSTANTIATE_TEST_SUITE_P(Settings, Goldens, testing::ValuesIn(every_setting()),
                                   std::string(method_name(setting.param.method));
                          });
 
-TEST_P(Goldens, TinyLlamas) {
-  for (const std::string name : {"llama-plain", "llama-tied", "llama-rope-llama3"}) {
+TEST_P(Goldens, TinyModels) {
+  for (const std::string name : kGoldenModels) {
     SCOPED_TRACE(name);
     const std::string folder = kGoldens + "/tiny/" + name;
     const TensorStore golden = open_store(folder + "/golden.safetensors");

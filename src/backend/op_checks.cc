@@ -109,6 +109,30 @@ Status check_rms_norm(const TensorView& x, const TensorView& out, DType activati
   return status.ok() ? check_tensor("out", out, x.rows, x.cols, activation) : status;
 }
 
+Status check_rms_norm_parts(const TensorView& x, std::span<const float> weight) {
+  const auto part = static_cast<int64_t>(weight.size());
+  if (part == 0 || x.cols % part != 0) {
+    return invalid_argument("rows of " + std::to_string(x.cols) + " columns have no parts of " +
+                            std::to_string(part));
+  }
+  return check_tensor("x", x, x.rows, x.cols, DType::kFloat32);
+}
+
+Status check_add_bias(const TensorView& x, std::span<const float> bias) {
+  return check_tensor("x", x, x.rows, static_cast<int64_t>(bias.size()), DType::kFloat32);
+}
+
+Status check_scale(const TensorView& x, const TensorView& out, DType activation) {
+  Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32);
+  const DType type = out.dtype == DType::kFloat32 ? out.dtype : activation;
+  return status.ok() ? check_tensor("out", out, x.rows, x.cols, type) : status;
+}
+
+Status check_add_scaled(const TensorView& x, const TensorView& out) {
+  Status status = check_tensor("x", x, x.rows, x.cols, DType::kFloat32);
+  return status.ok() ? check_tensor("out", out, x.rows, x.cols, DType::kFloat32) : status;
+}
+
 Status check_linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
                     DType activation) {
   Status status = check_tensor("x", x, x.rows, weight.in_features(), activation);

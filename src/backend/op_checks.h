@@ -35,6 +35,10 @@ Status unknown_window(int64_t window);
 
 /// Operations that run on rows of any kind. activation: the type of what enters a product.
 Status check_rms_norm(const TensorView& x, const TensorView& out, DType activation);
+Status check_rms_norm_parts(const TensorView& x, std::span<const float> weight);
+Status check_add_bias(const TensorView& x, std::span<const float> bias);
+Status check_scale(const TensorView& x, const TensorView& out, DType activation);
+Status check_add_scaled(const TensorView& x, const TensorView& out);
 Status check_linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
                     DType activation);
 Status check_gated_silu(const TensorView& gate_up, const TensorView& out, DType activation);

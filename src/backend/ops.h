@@ -128,6 +128,20 @@ class Backend {
   virtual Status rms_norm(const TensorView& x, const float* weight, float epsilon,
                           const TensorView& out) = 0;
 
+  /// The same within each part of weight.size() columns of a row, in place. x: float32, whose
+  /// columns are a multiple of that. As it stands here, and in the three operations below: for
+  /// matrices in host memory.
+  virtual Status rms_norm_parts(const TensorView& x, std::span<const float> weight, float epsilon);
+
+  /// x[r] += bias. x: float32; bias: host memory, [cols].
+  virtual Status add_bias(const TensorView& x, std::span<const float> bias);
+
+  /// out = factor * x. x: float32; out: float32, which may be x, or activation.
+  virtual Status scale(const TensorView& x, float factor, const TensorView& out);
+
+  /// out += factor * x. float32.
+  virtual Status add_scaled(const TensorView& x, float factor, const TensorView& out);
+
   /// out = x weight^T, or out += x weight^T. x: activation [n, in_features]; out: float32 [n,
   /// out_features].
   virtual Status linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,

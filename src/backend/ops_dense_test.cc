@@ -83,6 +83,57 @@ TEST_P(DenseOps, RmsNormOfZerosIsZero) {
   EXPECT_EQ(out.values(), std::vector<float>(80, 0.0F));
 }
 
+TEST_P(DenseOps, RmsNormOfParts) {
+  for (const int64_t part : {1, 16, 20, 128}) {
+    SCOPED_TRACE(testing::Message() << "parts of " << part);
+    const std::vector<float> x = random_.normal(5 * 3 * part);
+    const std::vector<float> weight = random_.normal(part);
+    const Tensor out(backend(), 5, 3 * part, DType::kFloat32, x, 7);
+    ASSERT_OK(backend().rms_norm_parts(out, weight, 1e-5F));
+    const Tensor expected(oracle(), 15, part, DType::kFloat32);
+    ASSERT_OK(oracle().rms_norm(Tensor(oracle(), 15, part, DType::kFloat32, x), weight.data(),
+                                1e-5F, expected));
+    expect_near(out.values(), expected.values(), kFloatError, 1e-7);
+  }
+  const std::vector<float> weight(16, 1.0F);
+  EXPECT_EQ(
+      backend().rms_norm_parts(Tensor(backend(), 2, 40, DType::kFloat32), weight, 1e-5F).code(),
+      StatusCode::kInvalidArgument);
+}
+
+TEST_P(DenseOps, AddBiasScaleAndAddScaled) {
+  constexpr int64_t kCols = 100;
+  const std::vector<float> x = random_.normal(7 * kCols);
+  const std::vector<float> y = random_.normal(7 * kCols);
+  const std::vector<float> bias = random_.normal(kCols);
+  std::vector<float> biased;
+  std::vector<float> scaled;
+  std::vector<float> sum;
+  for (size_t i = 0; i < x.size(); ++i) {
+    biased.push_back(x[i] + bias[i % kCols]);
+    scaled.push_back(3.0F * x[i]);
+    sum.push_back(y[i] + 0.25F * x[i]);
+  }
+  const Tensor in(backend(), 7, kCols, DType::kFloat32, x, 5);
+  const Tensor activation(backend(), 7, kCols, dtype());
+  ASSERT_OK(backend().scale(in, 3.0F, activation));
+  expect_near(activation.values(), scaled, rounding_of(dtype()), underflow_of(dtype()));
+  const Tensor target(backend(), 7, kCols, DType::kFloat32, y, 3);
+  ASSERT_OK(backend().add_scaled(in, 0.25F, target));
+  expect_near(target.values(), sum, kFloatError, 1e-6);
+  const Tensor with_bias(backend(), 7, kCols, DType::kFloat32, x, 5);
+  ASSERT_OK(backend().add_bias(with_bias, bias));
+  EXPECT_EQ(with_bias.values(), biased);
+  ASSERT_OK(backend().scale(in, 3.0F, in));
+  EXPECT_EQ(in.values(), scaled);
+
+  EXPECT_EQ(backend().add_bias(in, std::span(bias).first(99)).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(backend().scale(in, 1.0F, Tensor(backend(), 6, kCols, dtype())).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(backend().add_scaled(in, 1.0F, Tensor(backend(), 7, 99, DType::kFloat32)).code(),
+            StatusCode::kInvalidArgument);
+}
+
 void DenseOps::check_linear(int64_t rows, std::vector<int64_t> parts, int64_t in_features,
                             bool accumulate) {
   SCOPED_TRACE(testing::Message() << rows << " rows, " << parts.size() << " parts, first "

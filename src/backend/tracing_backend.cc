@@ -60,6 +60,23 @@ class TracingBackend : public Backend {
     const TraceSpan span(trace_.get(), "rms_norm", {{"rows", x.rows}, {"cols", x.cols}});
     return inner_->rms_norm(x, weight, epsilon, out);
   }
+  Status rms_norm_parts(const TensorView& x, std::span<const float> weight,
+                        float epsilon) override {
+    const TraceSpan span(trace_.get(), "rms_norm_parts", {{"rows", x.rows}, {"cols", x.cols}});
+    return inner_->rms_norm_parts(x, weight, epsilon);
+  }
+  Status add_bias(const TensorView& x, std::span<const float> bias) override {
+    const TraceSpan span(trace_.get(), "add_bias", {{"rows", x.rows}, {"cols", x.cols}});
+    return inner_->add_bias(x, bias);
+  }
+  Status scale(const TensorView& x, float factor, const TensorView& out) override {
+    const TraceSpan span(trace_.get(), "scale", {{"rows", x.rows}, {"cols", x.cols}});
+    return inner_->scale(x, factor, out);
+  }
+  Status add_scaled(const TensorView& x, float factor, const TensorView& out) override {
+    const TraceSpan span(trace_.get(), "add_scaled", {{"rows", x.rows}, {"cols", x.cols}});
+    return inner_->add_scaled(x, factor, out);
+  }
   Status linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
                 bool accumulate) override {
     const TraceSpan span(trace_.get(), "linear",

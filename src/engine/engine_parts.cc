@@ -78,8 +78,11 @@ bool is_there(const fs::path& path) {
 }
 
 Expected<std::unique_ptr<Decoder>> load_decoder(const EngineConfig& config, Backend& backend) {
-  if (config.random_weights_config.empty()) return Decoder::load(config.model_path, backend);
-  const Expected<ModelConfig> model = load_config_file(config.random_weights_config);
+  if (config.random_weights_config.empty()) {
+    return Decoder::load(config.model_path, backend, config.max_model_len);
+  }
+  const Expected<ModelConfig> model =
+      load_config_file(config.random_weights_config, config.max_model_len);
   if (!model) return model.status();
   return Decoder::load(random_weights(kRandomWeightsSeed, config.num_threads), *model, backend);
 }
@@ -134,8 +137,7 @@ void describe_model(EngineParts& parts) {
 
 void finish_config(EngineParts& parts) {
   EngineConfig& config = parts.config;
-  if (config.max_model_len == 0)
-    config.max_model_len = parts.decoder->config().max_position_embeddings;
+  config.max_model_len = parts.decoder->config().max_model_len;
   const bool block_trained = parts.rag_template && parts.rag_template->block_trained();
   if (!config.method) config.method = block_trained ? Method::kLazy : Method::kPrefix;
   parts.model.max_model_len = config.max_model_len;

@@ -1,11 +1,41 @@
 #include "model/architecture.h"
 
+#include "model/families/families.h"
+
 namespace anyslot {
 
 namespace {
 
 constexpr Architecture kArchitectures[] = {
+    {"GraniteForCausalLM", read_granite_config, describe_granite},
     {"LlamaForCausalLM", read_llama_config, describe_llama},
+    {"MistralForCausalLM", read_mistral_config, describe_llama},
+    {"Olmo2ForCausalLM", read_olmo2_config, describe_olmo2},
+    {"Phi3ForCausalLM", read_phi3_config, describe_phi3},
+    {"Qwen2ForCausalLM", read_qwen2_config, describe_qwen2},
+    {"Qwen3ForCausalLM", read_qwen3_config, describe_qwen3},
+    {"SmolLM3ForCausalLM", read_smollm3_config, describe_smollm3},
+};
+
+/// Families that people have and the decoder cannot run, and what it lacks.
+struct Gap {
+  std::string_view name;
+  std::string_view missing;
+};
+
+constexpr Gap kGaps[] = {
+    {"CohereForCausalLM", "LayerNorm and parallel halves of a layer"},
+    {"DeepseekV2ForCausalLM", "latent attention and experts"},
+    {"DeepseekV3ForCausalLM", "latent attention and experts"},
+    {"Gemma2ForCausalLM", "soft caps of scores and logits, windows and GELU"},
+    {"Gemma3ForCausalLM", "windows with a RoPE of their own and GELU"},
+    {"Gemma3ForConditionalGeneration", "images, windows with a RoPE of their own and GELU"},
+    {"GemmaForCausalLM", "GELU and norms that count from 1"},
+    {"GptOssForCausalLM", "experts, windows and sinks of attention"},
+    {"MixtralForCausalLM", "experts"},
+    {"PhiMoEForCausalLM", "experts and LayerNorm"},
+    {"Qwen2MoeForCausalLM", "experts"},
+    {"Qwen3MoeForCausalLM", "experts"},
 };
 
 }  // namespace
@@ -17,13 +47,16 @@ const Architecture* find_architecture(std::string_view name) {
   return nullptr;
 }
 
-std::string supported_architectures() {
+std::string why_unsupported(std::string_view name) {
+  for (const Gap& gap : kGaps) {
+    if (gap.name == name) return "is not supported: it needs " + std::string(gap.missing);
+  }
   std::string names;
   for (const Architecture& architecture : kArchitectures) {
     if (!names.empty()) names += ", ";
     names += architecture.name;
   }
-  return names;
+  return "is not supported; supported: " + names;
 }
 
 }  // namespace anyslot

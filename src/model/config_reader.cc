@@ -112,6 +112,26 @@ std::vector<int64_t> ConfigReader::integers(std::string_view key, int64_t min, i
   return values;
 }
 
+std::vector<double> ConfigReader::numbers(std::string_view key, double min, double max) const {
+  const nlohmann::json* field = find(key);
+  const std::string wanted =
+      "a list of numbers above " + number_text(min) + " and at most " + number_text(max);
+  if (field == nullptr || !field->is_array()) {
+    fail(key, (field == nullptr ? "is missing" : "is " + shown(*field)) + "; it must be " + wanted);
+    return {};
+  }
+  std::vector<double> values;
+  for (const nlohmann::json& element : *field) {
+    const double value = element.is_number() ? element.get<double>() : min;
+    if (!(value > min && value <= max)) {
+      fail(key, "holds " + shown(element) + "; it must be " + wanted);
+      return {};
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
 std::vector<std::string> ConfigReader::texts(std::string_view key) const {
   const nlohmann::json* field = find(key);
   if (field == nullptr) return {};
@@ -151,10 +171,6 @@ std::string_view ConfigReader::one_of(std::string_view key,
   }
   fail(key, "is " + shown(*field) + ", which is not supported here; supported: " + list);
   return fallback;
-}
-
-void ConfigReader::require_false(std::string_view key) const {
-  if (boolean(key, false)) fail(key, "is true, which is not supported for this architecture");
 }
 
 }  // namespace anyslot

@@ -30,6 +30,8 @@ class ConfigReader {
   bool boolean(std::string_view key, bool fallback) const;
   /// An integer or a list of them; empty when absent.
   std::vector<int64_t> integers(std::string_view key, int64_t min, int64_t max) const;
+  /// A list of numbers, min < value <= max; an error when absent.
+  std::vector<double> numbers(std::string_view key, double min, double max) const;
   /// A list of strings; empty when absent.
   std::vector<std::string> texts(std::string_view key) const;
   /// The object under `key`; nullopt when absent.
@@ -38,9 +40,6 @@ class ConfigReader {
   /// The field when it is one of `allowed`.
   std::string_view one_of(std::string_view key, std::span<const std::string_view> allowed,
                           std::string_view fallback) const;
-  /// Fails when the field is present and true.
-  void require_false(std::string_view key) const;
-
   void fail(std::string_view key, const std::string& what) const;
   bool ok() const { return status_->ok(); }
 

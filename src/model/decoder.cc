@@ -49,8 +49,9 @@ class BegunStep {
 Decoder::Decoder(std::unique_ptr<WeightSource> source, const ModelConfig& config, Backend& backend)
     : backend_(backend), source_(std::move(source)), config_(config) {}
 
-Expected<std::unique_ptr<Decoder>> Decoder::load(const std::string& model_dir, Backend& backend) {
-  Expected<ModelConfig> config = load_model_config(model_dir);
+Expected<std::unique_ptr<Decoder>> Decoder::load(const std::string& model_dir, Backend& backend,
+                                                 int64_t max_model_len) {
+  Expected<ModelConfig> config = load_model_config(model_dir, max_model_len);
   if (!config) return config.status();
   Expected<TensorStore> store = TensorStore::open(model_dir);
   if (!store) return store.status();
@@ -61,8 +62,8 @@ Expected<std::unique_ptr<Decoder>> Decoder::load(std::unique_ptr<WeightSource> s
                                                  const ModelConfig& config, Backend& backend) {
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) {
-    return failed_precondition("architecture " + config.architecture +
-                               " is not supported; supported: " + supported_architectures());
+    return failed_precondition("architecture " + config.architecture + " " +
+                               why_unsupported(config.architecture));
   }
   std::unique_ptr<Decoder> decoder(new Decoder(std::move(source), config, backend));
   const ModelDescription description = architecture->describe(config);
@@ -81,7 +82,9 @@ Expected<std::unique_ptr<Decoder>> Decoder::load(std::unique_ptr<WeightSource> s
                                    .q = int64_t{config.num_heads} * config.head_dim,
                                    .kv = int64_t{config.num_kv_heads} * config.head_dim,
                                    .intermediate = config.intermediate_size,
-                                   .vocab = config.vocab_size},
+                                   .vocab = config.vocab_size,
+                                   .adds_directly = std::ranges::all_of(
+                                       decoder->weights_.layers, &DecoderLayer::adds_directly)},
                                   backend.activation_dtype());
   try {
     decoder->fingerprint_ = DigestBuilder()
@@ -143,9 +146,10 @@ Status Decoder::run_step(const StepPlan& plan, int64_t num_sampled, KvStorage& k
 
 Status Decoder::run_rows(int64_t num_rows, int64_t num_sampled, KvStorage& kv, TakeLogits take) {
   if (Status status = workspace_.reserve(backend_, num_rows, num_sampled); !status) return status;
-  if (Status status = backend_.embed(weights_.embedding.view, workspace_.residual.view(num_rows));
-      !status) {
-    return status;
+  const TensorView residual = workspace_.residual.view(num_rows);
+  if (Status status = backend_.embed(weights_.embedding.view, residual); !status) return status;
+  if (const float factor = weights_.embedding_multiplier; factor != 1.0F) {
+    if (Status status = backend_.scale(residual, factor, residual); !status) return status;
   }
   const auto layers = [&] { return run_layers(num_rows, num_sampled, kv); };
   // Steps that only decode come again and again, and differ in their plans alone.
@@ -153,81 +157,6 @@ Status Decoder::run_rows(int64_t num_rows, int64_t num_sampled, KvStorage& kv, T
       num_rows == num_sampled ? backend_.run_recorded({this, &kv, num_rows}, layers) : layers();
   if (!status || num_sampled == 0) return status;
   return give_logits(num_sampled, take);
-}
-
-Status Decoder::run_layers(int64_t num_rows, int64_t num_sampled, KvStorage& kv) {
-  for (int layer = 0; layer + 1 < config_.num_layers; ++layer) {
-    if (Status status = run_layer(layer, num_rows, kv); !status) return status;
-  }
-  return run_last_layer(num_rows, num_sampled, kv);
-}
-
-Status Decoder::run_layer(int index, int64_t num_rows, KvStorage& kv) {
-  const DecoderLayer& layer = weights_.layers[static_cast<size_t>(index)];
-  const AttentionSpec& spec = layer.attention;
-  const int64_t q_width = int64_t{spec.num_heads} * spec.head_dim;
-  const int64_t kv_width = int64_t{spec.num_kv_heads} * spec.head_dim;
-  const TensorView residual = workspace_.residual.view(num_rows);
-  const TensorView normed = workspace_.normed.view(num_rows);
-  const TensorView qkv = workspace_.qkv.view(num_rows);
-  const TensorView attended = workspace_.attended.view(num_rows);
-
-  Status status =
-      backend_.rms_norm(residual, layer.attention_norm.data(), config_.rms_norm_eps, normed);
-  if (status.ok()) status = backend_.linear(*layer.qkv, normed, qkv, false);
-  if (status.ok()) {
-    status = backend_.write_kv(kv, index, spec, qkv.col_range(q_width, kv_width),
-                               qkv.col_range(q_width + kv_width, kv_width));
-  }
-  if (status.ok()) {
-    status = backend_.attention(kv, index, spec, RowSet::kAll, qkv.col_range(0, q_width), attended);
-  }
-  if (status.ok()) status = backend_.linear(*layer.o, attended, residual, true);
-  return status.ok() ? run_mlp(layer, residual) : status;
-}
-
-Status Decoder::run_last_layer(int64_t num_rows, int64_t num_sampled, KvStorage& kv) {
-  const int index = config_.num_layers - 1;
-  const DecoderLayer& layer = weights_.layers.back();
-  const AttentionSpec& spec = layer.attention;
-  const int64_t kv_width = int64_t{spec.num_kv_heads} * spec.head_dim;
-  const float* norm = layer.attention_norm.data();
-  const TensorView residual = workspace_.residual.view(num_rows);
-  TensorView key_value = workspace_.qkv.view(num_rows);
-  key_value.cols = key_value.row_stride = 2 * kv_width;
-
-  Status status =
-      backend_.rms_norm(residual, norm, config_.rms_norm_eps, workspace_.normed.view(num_rows));
-  if (status.ok()) {
-    status = backend_.linear(*layer.kv, workspace_.normed.view(num_rows), key_value, false);
-  }
-  if (status.ok()) {
-    status = backend_.write_kv(kv, index, spec, key_value.col_range(0, kv_width),
-                               key_value.col_range(kv_width, kv_width));
-  }
-  if (!status || num_sampled == 0) return status;
-
-  const TensorView sampled = workspace_.sampled_residual.view(num_sampled);
-  const TensorView normed = workspace_.normed.view(num_sampled);
-  const TensorView q = workspace_.sampled_q.view(num_sampled);
-  const TensorView attended = workspace_.attended.view(num_sampled);
-  status = backend_.gather_sampled(residual, sampled);
-  if (status.ok()) status = backend_.rms_norm(sampled, norm, config_.rms_norm_eps, normed);
-  if (status.ok()) status = backend_.linear(*layer.q, normed, q, false);
-  if (status.ok()) status = backend_.attention(kv, index, spec, RowSet::kSampled, q, attended);
-  if (status.ok()) status = backend_.linear(*layer.o, attended, sampled, true);
-  return status.ok() ? run_mlp(layer, sampled) : status;
-}
-
-Status Decoder::run_mlp(const DecoderLayer& layer, const TensorView& residual) {
-  const TensorView normed = workspace_.normed.view(residual.rows);
-  const TensorView gate_up = workspace_.gate_up.view(residual.rows);
-  const TensorView gated = workspace_.gated.view(residual.rows);
-  Status status = backend_.rms_norm(residual, layer.mlp_norm.data(), config_.rms_norm_eps, normed);
-  if (status.ok()) status = backend_.linear(*layer.gate_up, normed, gate_up, false);
-  if (status.ok()) status = backend_.gated_silu(gate_up, gated);
-  if (status.ok()) status = backend_.linear(*layer.down, gated, residual, true);
-  return status;
 }
 
 Status Decoder::give_logits(int64_t num_sampled, TakeLogits take) {

@@ -22,10 +22,11 @@ namespace anyslot {
 /// A decoder-only language model on a backend. One thread calls it.
 class Decoder {
  public:
-  /// Reads a Hugging Face folder: config.json and *.safetensors. The backend must outlive the
-  /// decoder. Fails with kNotFound or kFailedPrecondition, in one line, for a folder that cannot be
-  /// used.
-  static Expected<std::unique_ptr<Decoder>> load(const std::string& model_dir, Backend& backend);
+  /// Reads a Hugging Face folder: config.json and *.safetensors. max_model_len: see
+  /// load_model_config. The backend must outlive the decoder. Fails with kNotFound or
+  /// kFailedPrecondition, in one line, for a folder that cannot be used.
+  static Expected<std::unique_ptr<Decoder>> load(const std::string& model_dir, Backend& backend,
+                                                 int64_t max_model_len = 0);
   static Expected<std::unique_ptr<Decoder>> load(std::unique_ptr<WeightSource> source,
                                                  const ModelConfig& config, Backend& backend);
 
@@ -60,6 +61,12 @@ class Decoder {
   Status run_layer(int index, int64_t num_rows, KvStorage& kv);
   Status run_last_layer(int64_t num_rows, int64_t num_sampled, KvStorage& kv);
   Status run_mlp(const DecoderLayer& layer, const TensorView& residual);
+  Status enter(const std::vector<float>& norm, const TensorView& residual, const TensorView& out);
+  Status leave(const DecoderLayer& layer, const Projection& projection, const TensorView& x,
+               const std::vector<float>& norm, const TensorView& residual);
+  Status multiply(const Projection& projection, const TensorView& x, const TensorView& out,
+                  bool accumulate);
+  Status normalize(const std::vector<float>& norm, const TensorView& x);
   Status give_logits(int64_t num_sampled, TakeLogits take);
 
   Backend& backend_;

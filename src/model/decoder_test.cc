@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "model/test_decoder.h"
+#include "model/test_goldens.h"
 
 namespace anyslot {
 namespace {
@@ -201,12 +202,10 @@ TEST_P(GoldenDecoder, RefusesTokensOutsideTheVocabulary) {
   }
 }
 
-constexpr const char* kGoldens[] = {"llama-plain", "llama-tied", "llama-rope-llama3"};
-
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const std::string& backend : backend_names()) {
-    for (const char* golden : kGoldens) all.push_back({backend, golden});
+    for (const char* golden : kGoldenModels) all.push_back({backend, golden});
   }
   return all;
 }
@@ -232,6 +231,25 @@ TEST_P(DecoderOn, BFloat16StaysNearFloat32) {
   std::printf("bfloat16: %.2e of the largest logit\n", error);
   EXPECT_LE(error, 0.03);
   EXPECT_GT(error, kTolerance);  // it did compute in bfloat16
+}
+
+/// The windows of this model hide what is 16 tokens back.
+TEST_P(DecoderOn, AWindowAsLongAsThePromptsHidesNothing) {
+  const std::string dir = golden_dir("mistral-window");
+  const auto golden = TensorStore::open_file(dir + "/golden.safetensors");
+  ASSERT_TRUE(golden.ok()) << golden.status().message();
+  const auto ids = tensor_values<int32_t>(*golden, "input_ids");
+  const auto logits = tensor_values<float>(*golden, "full_logits");
+  const size_t vocab = logits.size() / ids.size();
+  TestModel model(GetParam(), DType::kFloat32, dir, 16);
+  const TestSpan span = model.blocks.span(std::span(ids).first(16));
+  StepPlan plan;
+  add_sequence(plan, span, 0, 0, span.size(), {}, sample_all);
+  EXPECT_LE(relative_error(model.forward(plan), std::span(logits).first(16 * vocab)), kTolerance);
+
+  const auto backend = make_backend(GetParam(), DType::kFloat32);
+  EXPECT_THAT(Decoder::load(dir, *backend, 17).status().message(),
+              HasSubstr("give --max-model-len 16 or less"));
 }
 
 /// The bundled model: two shards of bfloat16, tied embeddings, a preamble and documents of uneven

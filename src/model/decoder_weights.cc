@@ -2,6 +2,7 @@
 
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 
 namespace anyslot {
@@ -21,8 +22,14 @@ class WeightLoader {
       status_ = loaded.status();
       return {};
     }
-    num_parameters_ += loaded->view.rows * loaded->view.cols;
     return std::move(*loaded);
+  }
+
+  /// A tensor that all is taken of.
+  LoadedTensor counted(const WeightRef& ref) {
+    LoadedTensor loaded = tensor(ref);
+    num_parameters_ += loaded.view.rows * loaded.view.cols;
+    return loaded;
   }
 
   std::unique_ptr<LinearWeight> pack(std::span<const TensorView> parts) {
@@ -36,20 +43,24 @@ class WeightLoader {
   }
 
   /// Parts stacked along their rows.
-  std::unique_ptr<LinearWeight> linear(std::initializer_list<const WeightRef*> refs) {
+  Projection projection(std::initializer_list<const LinearRef*> refs) {
     std::vector<LoadedTensor> tensors;  // keeps the memory until it is packed
     std::vector<TensorView> parts;
-    for (const WeightRef* ref : refs) {
-      tensors.push_back(tensor(*ref));
-      parts.push_back(tensors.back().view);
+    for (const LinearRef* ref : refs) {
+      tensors.push_back(tensor(ref->tensor));
+      if (!status_) return {};
+      parts.push_back(tensors.back().view.row_range(ref->first_row, ref->num_rows));
+      num_parameters_ += parts.back().rows * parts.back().cols;
     }
-    return pack(parts);
+    return {pack(parts), biases(refs)};
   }
 
-  std::vector<float> vector(const WeightRef& ref) {
-    const LoadedTensor loaded = tensor(ref);
-    const TensorView& view = loaded.view;
+  /// Empty for a norm that is not there.
+  std::vector<float> vector(const std::optional<WeightRef>& ref) {
     std::vector<float> values;
+    if (!ref) return values;
+    const LoadedTensor loaded = counted(*ref);
+    const TensorView& view = loaded.view;
     if (!status_) return values;
     values.reserve(static_cast<size_t>(view.cols));
     for (int64_t i = 0; i < view.cols; ++i) {
@@ -62,6 +73,20 @@ class WeightLoader {
   const Status& status() const { return status_; }
 
  private:
+  /// 0 for a part without one; empty when none has one.
+  std::vector<float> biases(std::initializer_list<const LinearRef*> refs) {
+    std::vector<float> all;
+    bool any = false;
+    for (const LinearRef* ref : refs) {
+      const std::vector<float> bias = ref->bias.empty()
+                                          ? std::vector<float>(static_cast<size_t>(ref->num_rows))
+                                          : vector(WeightRef{ref->bias, {ref->num_rows}});
+      all.insert(all.end(), bias.begin(), bias.end());
+      any = any || !ref->bias.empty();
+    }
+    return any ? all : std::vector<float>();
+  }
+
   WeightSource& source_;
   Backend& backend_;
   Status status_;
@@ -79,15 +104,20 @@ DecoderLayer load_layer(const LayerDescription& description, const RopeTable& ro
                      .rope = &rope};
   layer.attention_norm = loader.vector(description.attention_norm);
   if (last) {
-    layer.q = loader.linear({&description.q});
-    layer.kv = loader.linear({&description.k, &description.v});
+    layer.q = loader.projection({&description.q});
+    layer.kv = loader.projection({&description.k, &description.v});
   } else {
-    layer.qkv = loader.linear({&description.q, &description.k, &description.v});
+    layer.qkv = loader.projection({&description.q, &description.k, &description.v});
   }
-  layer.o = loader.linear({&description.o});
+  layer.q_norm = loader.vector(description.q_norm);
+  layer.k_norm = loader.vector(description.k_norm);
+  layer.o = loader.projection({&description.o});
+  layer.attention_post_norm = loader.vector(description.attention_post_norm);
   layer.mlp_norm = loader.vector(description.mlp_norm);
-  layer.gate_up = loader.linear({&description.gate, &description.up});
-  layer.down = loader.linear({&description.down});
+  layer.gate_up = loader.projection({&description.mlp.gate, &description.mlp.up});
+  layer.down = loader.projection({&description.mlp.down});
+  layer.mlp_post_norm = loader.vector(description.mlp_post_norm);
+  layer.residual_multiplier = description.residual_multiplier;
   return layer;
 }
 
@@ -100,7 +130,8 @@ Expected<DecoderWeights> load_decoder_weights(const ModelDescription& descriptio
   for (const RopeParameters& rope : description.ropes) {
     weights.ropes.push_back(std::make_unique<RopeTable>(rope));
   }
-  weights.embedding = loader.tensor(description.embedding);
+  weights.embedding = loader.counted(description.embedding);
+  weights.embedding_multiplier = description.embedding_multiplier;
   for (const LayerDescription& layer : description.layers) {
     const bool last = &layer == &description.layers.back();
     weights.layers.push_back(
@@ -108,8 +139,11 @@ Expected<DecoderWeights> load_decoder_weights(const ModelDescription& descriptio
     if (!loader.status()) return loader.status();
   }
   weights.final_norm = loader.vector(description.final_norm);
-  weights.lm_head = description.lm_head ? loader.linear({&*description.lm_head})
-                                        : loader.pack(std::array{weights.embedding.view});
+  for (float& value : weights.final_norm) value *= description.logits_multiplier;
+  const LoadedTensor lm_head =
+      description.lm_head ? loader.counted(*description.lm_head) : LoadedTensor();
+  weights.lm_head =
+      loader.pack(std::array{description.lm_head ? lm_head.view : weights.embedding.view});
   if (!loader.status()) return loader.status();
   weights.num_parameters = loader.num_parameters();
   return weights;

@@ -11,26 +11,43 @@
 
 namespace anyslot {
 
+/// A linear layer in the backend's form.
+struct Projection {
+  std::unique_ptr<LinearWeight> weight;
+  std::vector<float> bias;  // [out_features]; empty: none
+};
+
 /// One layer in the backend's form. The last layer multiplies Q for fewer rows than K and V, so its
-/// projections are apart.
+/// projections are apart. A norm that the layer does not have is empty.
 struct DecoderLayer {
   AttentionSpec attention;
   std::vector<float> attention_norm;  // [hidden]
-  std::unique_ptr<LinearWeight> qkv;  // Q, K and V stacked; all but the last layer
-  std::unique_ptr<LinearWeight> q;    // the last layer
-  std::unique_ptr<LinearWeight> kv;   // the last layer: K and V stacked
-  std::unique_ptr<LinearWeight> o;
-  std::vector<float> mlp_norm;            // [hidden]
-  std::unique_ptr<LinearWeight> gate_up;  // gate and up stacked
-  std::unique_ptr<LinearWeight> down;
+  Projection qkv;                     // Q, K and V stacked; all but the last layer
+  Projection q;                       // the last layer
+  Projection kv;                      // the last layer: K and V stacked
+  std::vector<float> q_norm;          // [head_dim] or [num_heads * head_dim]
+  std::vector<float> k_norm;          // [head_dim] or [num_kv_heads * head_dim]
+  Projection o;
+  std::vector<float> attention_post_norm;  // [hidden]
+  std::vector<float> mlp_norm;             // [hidden]
+  Projection gate_up;                      // gate and up stacked
+  Projection down;
+  std::vector<float> mlp_post_norm;  // [hidden]
+  float residual_multiplier = 1.0F;
+
+  /// Whether what attention and MLP give can be added to the residual stream as it is.
+  bool adds_directly() const {
+    return attention_post_norm.empty() && mlp_post_norm.empty() && residual_multiplier == 1.0F;
+  }
 };
 
 /// The weights of a decoder.
 struct DecoderWeights {
   std::vector<std::unique_ptr<RopeTable>> ropes;
   LoadedTensor embedding;  // [vocab, hidden]
+  float embedding_multiplier = 1.0F;
   std::vector<DecoderLayer> layers;
-  std::vector<float> final_norm;  // [hidden]
+  std::vector<float> final_norm;  // [hidden], times what logits are multiplied by
   std::unique_ptr<LinearWeight> lm_head;
   int64_t num_parameters = 0;  // tied embeddings count once
 };

@@ -36,39 +36,72 @@ void add_number(DigestBuilder& builder, double value) {
   builder.add(std::bit_cast<int64_t>(value));
 }
 
+void add_scaling(DigestBuilder& builder, std::monostate) { builder.add("default"); }
+
+void add_scaling(DigestBuilder& builder, const LinearRopeScaling& scaling) {
+  builder.add("linear");
+  add_number(builder, scaling.factor);
+}
+
+void add_scaling(DigestBuilder& builder, const Llama3RopeScaling& scaling) {
+  builder.add("llama3").add(scaling.original_max_position_embeddings);
+  for (const double value : {scaling.factor, scaling.low_freq_factor, scaling.high_freq_factor}) {
+    add_number(builder, value);
+  }
+}
+
+void add_scaling(DigestBuilder& builder, const YarnRopeScaling& scaling) {
+  builder.add("yarn").add(scaling.original_max_position_embeddings);
+  builder.add(int64_t{scaling.truncate});
+  for (const double value :
+       {scaling.factor, scaling.beta_fast, scaling.beta_slow, scaling.attention_factor}) {
+    add_number(builder, value);
+  }
+}
+
+void add_scaling(DigestBuilder& builder, const LongRopeScaling& scaling) {
+  builder.add("longrope");
+  add_number(builder, scaling.attention_factor);
+  for (const double factor : scaling.factors) add_number(builder, factor);
+}
+
 void add_rope(DigestBuilder& builder, const RopeConfig& rope) {
   add_number(builder, rope.theta);
-  builder.add(rope.llama3 ? "llama3" : "default");
-  if (!rope.llama3) return;
-  add_number(builder, rope.llama3->factor);
-  add_number(builder, rope.llama3->low_freq_factor);
-  add_number(builder, rope.llama3->high_freq_factor);
-  builder.add(rope.llama3->original_max_position_embeddings);
+  builder.add(int64_t{rope.rotary_dim});
+  std::visit([&builder](const auto& scaling) { add_scaling(builder, scaling); }, rope.scaling);
 }
 
 }  // namespace
 
 Digest ModelConfig::fingerprint() const {
   DigestBuilder builder;
-  builder.add("anyslot model config 2").add(architecture);
+  builder.add("anyslot model config 3").add(architecture);
   builder.add(vocab_size).add(hidden_size).add(intermediate_size);
   for (const int value : {num_layers, num_heads, num_kv_heads, head_dim}) {
     builder.add(static_cast<int64_t>(value));
   }
   builder.add(static_cast<int64_t>(std::bit_cast<int32_t>(rms_norm_eps)));
   add_rope(builder, rope);
-  builder.add(static_cast<int64_t>(tie_word_embeddings ? 1 : 0));
+  builder.add(static_cast<int64_t>(turned_layers.size()));
+  for (const bool turned : turned_layers) builder.add(int64_t{turned});
+  for (const double value :
+       {multipliers.embedding, multipliers.scores, multipliers.residual, multipliers.logits}) {
+    add_number(builder, value);
+  }
+  for (const bool fact : {attention_bias, mlp_bias, tie_word_embeddings}) {
+    builder.add(int64_t{fact});
+  }
   return builder.finish();
 }
 
-Expected<ModelConfig> load_model_config(const std::string& model_dir) {
-  Expected<ModelConfig> config = load_config_file(model_dir + "/config.json");
+Expected<ModelConfig> load_model_config(const std::string& model_dir, int64_t max_model_len) {
+  Expected<ModelConfig> config = load_config_file(model_dir + "/config.json", max_model_len);
   if (!config) return config;
   if (Status status = read_generation_config(model_dir, *config); !status) return status;
   return config;
 }
 
-Expected<ModelConfig> load_config_file(const std::string& path) {
+Expected<ModelConfig> load_config_file(const std::string& path, int64_t max_model_len) {
   const Expected<nlohmann::json> json = read_json_file(path);
   if (!json) return json.status();
   Status status;
@@ -79,11 +112,12 @@ Expected<ModelConfig> load_config_file(const std::string& path) {
 
   const Architecture* architecture = find_architecture(architectures.front());
   if (architecture == nullptr) {
-    return failed_precondition(path + ": architecture " + quote_name(architectures.front()) +
-                               " is not supported; supported: " + supported_architectures());
+    return failed_precondition(path + ": architecture " + quote_name(architectures.front()) + " " +
+                               why_unsupported(architectures.front()));
   }
   ModelConfig config;
   config.architecture = architectures.front();
+  config.max_model_len = max_model_len;
   architecture->read_config(reader, config);
   read_eos_token_ids(reader, config);
   if (!status) return status;

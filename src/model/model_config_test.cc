@@ -68,7 +68,8 @@ void PrintTo(const BadConfig& bad, std::ostream* out) { *out << bad.fields; }
 
 const BadConfig kBadConfigs[] = {
     {R"("architectures":["MambaForCausalLM"])",
-     "architecture \"MambaForCausalLM\" is not supported; supported: LlamaForCausalLM"},
+     "architecture \"MambaForCausalLM\" is not supported; supported: GraniteForCausalLM, "
+     "LlamaForCausalLM, "},
     {R"("architectures":[])", "architectures is missing"},
     {R"("architectures":"LlamaForCausalLM")", "it must be a list of strings"},
     {R"("vocab_size":0)", "vocab_size is 0; it must be a whole number from 1 to"},
@@ -89,8 +90,7 @@ const BadConfig kBadConfigs[] = {
     {R"("rms_norm_eps":"1e-6")", "rms_norm_eps is \"1e-6\""},
     {R"("max_position_embeddings":0)", "max_position_embeddings is 0"},
     {R"("hidden_act":"gelu")", "hidden_act is \"gelu\", which is not supported"},
-    {R"("attention_bias":true)", "attention_bias is true, which is not supported"},
-    {R"("mlp_bias":true)", "mlp_bias is true"},
+    {R"("attention_bias":1)", "attention_bias is 1; it must be true or false"},
     {R"("mlp_bias":"no")", "mlp_bias is \"no\"; it must be true or false"},
     {R"("tie_word_embeddings":1)", "tie_word_embeddings is 1; it must be true or false"},
     {R"("quantization_config":{"quant_method":"fp8"})", "quantized weights are not supported"},
@@ -135,6 +135,81 @@ TEST(ModelConfig, FingerprintCoversWhatChangesTheMath) {
   EXPECT_EQ(config.fingerprint(), fingerprint("\"eos_token_id\": 5"));
 }
 
+/// What a config of a family says to a length of prompts; empty when it can be used.
+std::string refusal(const std::string& architecture, const std::string& fields,
+                    int64_t max_model_len = 0) {
+  const TemporaryFolder folder;
+  const std::string all = "\"architectures\": [\"" + architecture + "\"]" + fields;
+  folder.write("config.json", config_with(all));
+  return load_model_config(folder.path(), max_model_len).status().message();
+}
+
+TEST(Families, AWindowMustNotHideAnything) {
+  for (const char* name : {"MistralForCausalLM", "Phi3ForCausalLM"}) {
+    EXPECT_EQ(refusal(name, ""), "");
+    EXPECT_EQ(refusal(name, R"(,"sliding_window":null)"), "");
+    EXPECT_EQ(refusal(name, R"(,"sliding_window":256)"), "");
+    EXPECT_THAT(refusal(name, R"(,"sliding_window":255)"),
+                HasSubstr("sliding_window is 255, shorter than the 256 tokens"));
+    EXPECT_EQ(refusal(name, R"(,"sliding_window":255)", 255), "");
+    EXPECT_THAT(refusal(name, R"(,"sliding_window":256)", 257),
+                HasSubstr("give --max-model-len 256 or less"));
+  }
+  for (const char* name : {"Qwen2ForCausalLM", "Qwen3ForCausalLM", "SmolLM3ForCausalLM"}) {
+    EXPECT_EQ(refusal(name, R"(,"sliding_window":16)"), "") << "it is not in use";
+    EXPECT_THAT(refusal(name, R"(,"sliding_window":16,"use_sliding_window":true)"),
+                HasSubstr("sliding_window is 16"));
+  }
+}
+
+TEST(Families, RefuseWhatTheyDoNotKnow) {
+  EXPECT_THAT(refusal("Gemma2ForCausalLM", ""), HasSubstr("it needs soft caps"));
+  EXPECT_THAT(refusal("MixtralForCausalLM", ""), HasSubstr("it needs experts"));
+  EXPECT_THAT(refusal("Qwen3ForCausalLM", R"(,"layer_types":["linear_attention"])"),
+              HasSubstr("layer_types holds \"linear_attention\", which is not supported"));
+  EXPECT_THAT(refusal("GraniteForCausalLM", R"(,"logits_scaling":0)"),
+              HasSubstr("logits_scaling is 0"));
+  EXPECT_THAT(refusal("SmolLM3ForCausalLM", R"(,"no_rope_layers":[1,0])"),
+              HasSubstr("no_rope_layers has 2 numbers for 3 layers"));
+  EXPECT_THAT(refusal("SmolLM3ForCausalLM", R"(,"no_rope_layers":[1,0,2])"),
+              HasSubstr("no_rope_layers holds 2"));
+  EXPECT_THAT(refusal("Phi3ForCausalLM", R"(,"partial_rotary_factor":0.2)"),
+              HasSubstr("partial_rotary_factor turns 3 of 16 dimensions"));
+  for (const char* name : {"LlamaForCausalLM", "Qwen3ForCausalLM", "Olmo2ForCausalLM"}) {
+    EXPECT_THAT(refusal(name, R"(,"partial_rotary_factor":0.5)"),
+                HasSubstr("partial_rotary_factor is not 1"));
+  }
+}
+
+TEST(Families, SmolLM3TurnsThreeOfFourLayers) {
+  const auto turned = [](const std::string& fields) {
+    const std::string all = R"("architectures":["SmolLM3ForCausalLM"],"num_hidden_layers":8)";
+    return load_config(config_with(all + fields))->turned_layers;
+  };
+  EXPECT_EQ(turned(""), (std::vector<bool>{true, true, true, false, true, true, true, false}));
+  EXPECT_EQ(turned(R"(,"no_rope_layer_interval":5)"),
+            (std::vector<bool>{true, true, true, true, false, true, true, true}));
+  EXPECT_EQ(turned(R"(,"no_rope_layers":[0,1,1,1,1,1,1,0])"),
+            (std::vector<bool>{false, true, true, true, true, true, true, false}));
+}
+
+TEST(Families, TheirOwnFieldsEnterTheFingerprint) {
+  const auto fingerprint = [](const std::string& architecture, const std::string& fields) {
+    const std::string all = "\"architectures\": [\"" + architecture + "\"]" + fields;
+    return load_config(config_with(all))->fingerprint();
+  };
+  for (const char* field :
+       {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling"}) {
+    EXPECT_NE(fingerprint("GraniteForCausalLM", ",\"" + std::string(field) + "\":0.5"),
+              fingerprint("GraniteForCausalLM", ""))
+        << field;
+  }
+  EXPECT_NE(fingerprint("SmolLM3ForCausalLM", R"(,"no_rope_layers":[1,0,1])"),
+            fingerprint("SmolLM3ForCausalLM", ""));
+  EXPECT_NE(fingerprint("Phi3ForCausalLM", R"(,"partial_rotary_factor":0.5)"),
+            fingerprint("Phi3ForCausalLM", ""));
+}
+
 TEST(Llama, DescribesItsFrequenciesAndShapes) {
   ModelConfig config = *load_config(config_with("\"head_dim\": 8,\"num_key_value_heads\": 2"));
   const Architecture* architecture = find_architecture(config.architecture);
@@ -145,10 +220,10 @@ TEST(Llama, DescribesItsFrequenciesAndShapes) {
   ASSERT_EQ(model.ropes[0].inv_freq.size(), 4U);
   const double expected[] = {1.0, 0.1, 0.01, 0.001};  // 10000^(-j/4)
   for (size_t j = 0; j < 4; ++j) EXPECT_NEAR(model.ropes[0].inv_freq[j], expected[j], 1e-15);
-  EXPECT_EQ(model.layers[2].q.name, "model.layers.2.self_attn.q_proj.weight");
-  EXPECT_THAT(model.layers[2].q.shape, ElementsAre(32, 64));
-  EXPECT_THAT(model.layers[2].v.shape, ElementsAre(16, 64));
-  EXPECT_THAT(model.layers[2].o.shape, ElementsAre(64, 32));
+  EXPECT_EQ(model.layers[2].q.tensor.name, "model.layers.2.self_attn.q_proj.weight");
+  EXPECT_THAT(model.layers[2].q.tensor.shape, ElementsAre(32, 64));
+  EXPECT_THAT(model.layers[2].v.tensor.shape, ElementsAre(16, 64));
+  EXPECT_THAT(model.layers[2].o.tensor.shape, ElementsAre(64, 32));
   EXPECT_FLOAT_EQ(model.layers[2].scale, 1.0F / std::sqrt(8.0F));
 }
 

@@ -11,13 +11,26 @@ class ConfigReader;
 
 inline constexpr int64_t kMaxPositions = int64_t{1} << 30;  // RopeTable serves those below 2^31
 
+/// What of a head a family's config may say is turned: partial_rotary_factor.
+enum class RotaryPart : uint8_t { kAll, kAnyShare };
+
+/// What the meaning of the RoPE's fields depends on.
+struct RopeContext {
+  int head_dim = 0;
+  RotaryPart rotary = RotaryPart::kAll;
+  int64_t max_position_embeddings = 0;
+  int64_t max_model_len = 0;
+};
+
 /// Reads config.json's `rope_parameters`, or its `rope_theta` and `rope_scaling`, whose `rope_type`
 /// older files call `type`; a file with both must mean the same by them. A scaling that does not
 /// name the context it stretched has max_position_embeddings for it. Failures, an unsupported type
 /// among them, stay in the reader.
-RopeConfig read_rope(const ConfigReader& reader, int64_t max_position_embeddings);
+RopeConfig read_rope(const ConfigReader& reader, const RopeContext& context);
 
-/// The rotation that turns all of head_dim.
-RopeParameters describe_rope(const RopeConfig& rope, int head_dim);
+RopeParameters describe_rope(const RopeConfig& rope);
+
+/// Angle 0 at every position, for layers whose Q and K are not turned.
+RopeParameters no_rotation(int head_dim);
 
 }  // namespace anyslot

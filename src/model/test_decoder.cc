@@ -44,8 +44,9 @@ double relative_error(std::span<const float> actual, std::span<const float> expe
   return difference / largest;
 }
 
-TestModel::TestModel(std::unique_ptr<Backend> on, const std::string& dir) : backend(std::move(on)) {
-  auto loaded = Decoder::load(dir, *backend);
+TestModel::TestModel(std::unique_ptr<Backend> on, const std::string& dir, int64_t max_model_len)
+    : backend(std::move(on)) {
+  auto loaded = Decoder::load(dir, *backend, max_model_len);
   EXPECT_TRUE(loaded.ok()) << loaded.status().message();
   decoder = std::move(*loaded);
   auto storage =

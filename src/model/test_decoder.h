@@ -46,9 +46,10 @@ struct TestModel {
   std::unique_ptr<KvStorage> kv;
   TestBlocks blocks{kNumBlocks};
 
-  TestModel(const std::string& backend_name, DType dtype, const std::string& dir)
-      : TestModel(make_backend(backend_name, dtype), dir) {}
-  TestModel(std::unique_ptr<Backend> on, const std::string& dir);
+  TestModel(const std::string& backend_name, DType dtype, const std::string& dir,
+            int64_t max_model_len = 0)
+      : TestModel(make_backend(backend_name, dtype), dir, max_model_len) {}
+  TestModel(std::unique_ptr<Backend> on, const std::string& dir, int64_t max_model_len = 0);
 
   std::vector<float> forward(const StepPlan& plan);
 };

@@ -35,8 +35,8 @@ std::unique_ptr<WeightSource> file_weights(TensorStore store);
 
 /// Any tensor that is asked for: bfloat16 numbers that depend on the seed and the tensor's name
 /// alone. Matrices are normally distributed with standard deviation 1 / sqrt(last dimension), which
-/// keeps activations near 1 in any shape; vectors, the norms, are 1. Each tensor is made when it is
-/// asked for, on `num_threads` threads.
+/// keeps activations near 1 in any shape; vectors, norms and biases, are 1. Each tensor is made
+/// when it is asked for, on `num_threads` threads.
 std::unique_ptr<WeightSource> random_weights(uint64_t seed, int num_threads);
 
 }  // namespace anyslot

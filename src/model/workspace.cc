@@ -6,7 +6,7 @@
 namespace anyslot {
 
 Status ActivationBuffer::reserve(Backend& backend, int64_t rows) {
-  if (rows <= capacity_) return {};
+  if (rows <= capacity_ || cols_ == 0) return {};
   const int64_t capacity = std::max(rows, capacity_ + capacity_ / 2);
   buffer_.reset();
   capacity_ = 0;
@@ -31,10 +31,12 @@ Workspace::Workspace(const ActivationWidths& widths, DType activation)
       attended(activation, widths.q),
       gate_up(DType::kFloat32, 2 * widths.intermediate),
       gated(activation, widths.intermediate),
+      branch(DType::kFloat32, widths.adds_directly ? 0 : widths.hidden),
       logits(DType::kFloat32, widths.vocab) {}
 
 Status Workspace::reserve(Backend& backend, int64_t num_rows, int64_t num_sampled) {
-  for (ActivationBuffer* buffer : {&residual, &normed, &qkv, &attended, &gate_up, &gated}) {
+  for (ActivationBuffer* buffer :
+       {&residual, &normed, &qkv, &attended, &gate_up, &gated, &branch}) {
     if (Status status = buffer->reserve(backend, num_rows); !status) return status;
   }
   for (ActivationBuffer* buffer : {&sampled_residual, &sampled_q}) {

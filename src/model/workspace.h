@@ -34,6 +34,7 @@ struct ActivationWidths {
   int64_t kv = 0;  // of K alone
   int64_t intermediate = 0;
   int64_t vocab = 0;
+  bool adds_directly = true;  // see DecoderLayer
 };
 
 /// Everything that a forward pass keeps between operations. n: rows of the step; m: sampled rows.
@@ -55,6 +56,7 @@ struct Workspace {
   ActivationBuffer attended;   // activation [n, q]
   ActivationBuffer gate_up;    // float32 [n, 2 intermediate]
   ActivationBuffer gated;      // activation [n, intermediate]
+  ActivationBuffer branch;     // float32 [n, hidden]; empty where all layers add directly
   ActivationBuffer logits;     // float32 [min(m, kLogitsRows), vocab]
 };
 

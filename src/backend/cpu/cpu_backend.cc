@@ -63,6 +63,10 @@ class CpuBackend : public Backend {
   Status embed(const TensorView& table, const TensorView& out) override;
   Status rms_norm(const TensorView& x, const float* weight, float epsilon,
                   const TensorView& out) override;
+  Status rms_norm_parts(const TensorView& x, std::span<const float> weight, float epsilon) override;
+  Status add_bias(const TensorView& x, std::span<const float> bias) override;
+  Status scale(const TensorView& x, float factor, const TensorView& out) override;
+  Status add_scaled(const TensorView& x, float factor, const TensorView& out) override;
   Status linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
                 bool accumulate) override;
   Status write_kv(KvStorage& storage, int layer, const AttentionSpec& spec, const TensorView& k,
@@ -214,6 +218,52 @@ Status CpuBackend::rms_norm(const TensorView& x, const float* weight, float epsi
   if (Status status = check_rms_norm(x, out, dtype_); !status) return status;
   for_rows(x.rows, x.cols, [&](int64_t r) {
     kernels_.rms_norm(x.row_as<float>(r), weight, epsilon, x.cols, dtype_, out.row(r));
+  });
+  return {};
+}
+
+Status CpuBackend::rms_norm_parts(const TensorView& x, std::span<const float> weight,
+                                  float epsilon) {
+  if (Status status = check_rms_norm_parts(x, weight); !status) return status;
+  const auto part = static_cast<int64_t>(weight.size());
+  for_rows(x.rows, x.cols, [&](int64_t r) {
+    auto* row = x.row_as<float>(r);
+    for (auto* at = row; at < row + x.cols; at += part) {
+      kernels_.rms_norm(at, weight.data(), epsilon, part, DType::kFloat32, at);
+    }
+  });
+  return {};
+}
+
+Status CpuBackend::add_bias(const TensorView& x, std::span<const float> bias) {
+  if (Status status = check_add_bias(x, bias); !status) return status;
+  for_rows(x.rows, x.cols, [&](int64_t r) {
+    auto* row = x.row_as<float>(r);
+    for (int64_t c = 0; c < x.cols; ++c) row[c] += bias[static_cast<size_t>(c)];
+  });
+  return {};
+}
+
+Status CpuBackend::scale(const TensorView& x, float factor, const TensorView& out) {
+  if (Status status = check_scale(x, out, dtype_); !status) return status;
+  for_rows(x.rows, x.cols, [&](int64_t r) {
+    const auto* row = x.row_as<float>(r);
+    if (out.dtype == DType::kFloat32) {
+      for (int64_t c = 0; c < x.cols; ++c) out.row_as<float>(r)[c] = factor * row[c];
+    } else {
+      for (int64_t c = 0; c < x.cols; ++c)
+        out.row_as<bf16_t>(r)[c] = float_to_bf16(factor * row[c]);
+    }
+  });
+  return {};
+}
+
+Status CpuBackend::add_scaled(const TensorView& x, float factor, const TensorView& out) {
+  if (Status status = check_add_scaled(x, out); !status) return status;
+  for_rows(x.rows, x.cols, [&](int64_t r) {
+    const auto* row = x.row_as<float>(r);
+    auto* to = out.row_as<float>(r);
+    for (int64_t c = 0; c < x.cols; ++c) to[c] += factor * row[c];
   });
   return {};
 }

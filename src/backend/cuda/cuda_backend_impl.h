@@ -61,6 +61,10 @@ class CudaBackend : public Backend {
   Status embed(const TensorView& table, const TensorView& out) override;
   Status rms_norm(const TensorView& x, const float* weight, float epsilon,
                   const TensorView& out) override;
+  Status rms_norm_parts(const TensorView& x, std::span<const float> weight, float epsilon) override;
+  Status add_bias(const TensorView& x, std::span<const float> bias) override;
+  Status scale(const TensorView& x, float factor, const TensorView& out) override;
+  Status add_scaled(const TensorView& x, float factor, const TensorView& out) override;
   Status linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
                 bool accumulate) override;
   Status write_kv(KvStorage& storage, int layer, const AttentionSpec& spec, const TensorView& k,

@@ -44,10 +44,11 @@ Expected<const float*> CudaBackend::mirrored(const float* values, int64_t count)
   ++memory_version_;
   mirror.host.clear();  // until the device has the new ones
   const size_t bytes = static_cast<size_t>(count) * sizeof(float);
-  if (Status status = mirror.device.reserve(bytes, "a norm's weight"); !status) return status;
+  if (Status status = mirror.device.reserve(bytes, "a norm's weight or a bias"); !status)
+    return status;
   if (Status status =
           cuda_status(cudaMemcpy(mirror.device.data(), values, bytes, cudaMemcpyHostToDevice),
-                      "copying a norm's weight");
+                      "copying a norm's weight or a bias");
       !status) {
     return status;
   }
@@ -61,6 +62,32 @@ Status CudaBackend::rms_norm(const TensorView& x, const float* weight, float eps
   const Expected<const float*> mirror = mirrored(weight, x.cols);
   if (!mirror) return mirror.status();
   return launch_rms_norm(x, *mirror, epsilon, out, stream_);
+}
+
+Status CudaBackend::rms_norm_parts(const TensorView& x, std::span<const float> weight,
+                                   float epsilon) {
+  if (Status status = check_rms_norm_parts(x, weight); !status) return status;
+  const auto part = static_cast<int64_t>(weight.size());
+  const Expected<const float*> mirror = mirrored(weight.data(), part);
+  if (!mirror) return mirror.status();
+  return launch_rms_norm_parts(x, *mirror, part, epsilon, stream_);
+}
+
+Status CudaBackend::add_bias(const TensorView& x, std::span<const float> bias) {
+  if (Status status = check_add_bias(x, bias); !status) return status;
+  const Expected<const float*> mirror = mirrored(bias.data(), x.cols);
+  if (!mirror) return mirror.status();
+  return launch_add_bias(x, *mirror, stream_);
+}
+
+Status CudaBackend::scale(const TensorView& x, float factor, const TensorView& out) {
+  if (Status status = check_scale(x, out, dtype_); !status) return status;
+  return launch_scale(x, factor, out, stream_);
+}
+
+Status CudaBackend::add_scaled(const TensorView& x, float factor, const TensorView& out) {
+  if (Status status = check_add_scaled(x, out); !status) return status;
+  return launch_add_scaled(x, factor, out, stream_);
 }
 
 Status CudaBackend::linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,

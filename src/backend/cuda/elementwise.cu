@@ -34,11 +34,12 @@ __device__ float block_sum(float x) {
   return total;
 }
 
+/// Of parts of `cols` columns, one per block; out may be x.
 template <typename T>
 __global__ void rms_norm(const float* x, int64_t x_stride, const float* weight, float epsilon,
                          T* out, int64_t out_stride, int64_t cols) {
-  const float* from = x + blockIdx.x * x_stride;
-  T* to = out + blockIdx.x * out_stride;
+  const float* from = x + blockIdx.x * x_stride + blockIdx.y * cols;
+  T* to = out + blockIdx.x * out_stride + blockIdx.y * cols;
   float sum = 0.0F;
   for (int64_t c = threadIdx.x; c < cols; c += kThreads) sum += from[c] * from[c];
   const float factor = 1.0F / sqrtf(block_sum<kThreads>(sum) / static_cast<float>(cols) + epsilon);
@@ -75,6 +76,27 @@ __global__ void __launch_bounds__(kNormThreads)
     store_quad(to, {row[i].x * factor * scale.x, row[i].y * factor * scale.y,
                     row[i].z * factor * scale.z, row[i].w * factor * scale.w});
   }
+}
+
+__global__ void add_bias(float* x, int64_t stride, const float* bias, int64_t cols) {
+  float* row = x + blockIdx.x * stride;
+  for (int64_t c = threadIdx.x; c < cols; c += kThreads) row[c] += bias[c];
+}
+
+/// out may be x.
+template <typename T>
+__global__ void scale(const float* x, int64_t x_stride, float factor, T* out, int64_t out_stride,
+                      int64_t cols) {
+  const float* from = x + blockIdx.x * x_stride;
+  T* to = out + blockIdx.x * out_stride;
+  for (int64_t c = threadIdx.x; c < cols; c += kThreads) to[c] = from_float<T>(factor * from[c]);
+}
+
+__global__ void add_scaled(const float* x, int64_t x_stride, float factor, float* out,
+                           int64_t out_stride, int64_t cols) {
+  const float* from = x + blockIdx.x * x_stride;
+  float* to = out + blockIdx.x * out_stride;
+  for (int64_t c = threadIdx.x; c < cols; c += kThreads) to[c] += factor * from[c];
 }
 
 template <typename T>
@@ -175,6 +197,42 @@ Status launch_rms_norm(const TensorView& x, const float* weight, float epsilon,
   with_element_type(out.dtype,
                     [&]<typename T>(T) { start_rms_norm<T>(x, weight, epsilon, out, stream); });
   return launch_status("rms_norm");
+}
+
+Status launch_rms_norm_parts(const TensorView& x, const float* weight, int64_t part, float epsilon,
+                             cudaStream_t stream) {
+  if (x.rows == 0 || x.cols == 0) return {};
+  const dim3 grid(static_cast<unsigned>(x.rows), static_cast<unsigned>(x.cols / part));
+  auto* data = static_cast<float*>(x.data);
+  rms_norm<<<grid, kThreads, 0, stream>>>(data, x.row_stride, weight, epsilon, data, x.row_stride,
+                                          part);
+  return launch_status("rms_norm_parts");
+}
+
+Status launch_add_bias(const TensorView& x, const float* bias, cudaStream_t stream) {
+  if (x.rows == 0 || x.cols == 0) return {};
+  add_bias<<<static_cast<unsigned>(x.rows), kThreads, 0, stream>>>(static_cast<float*>(x.data),
+                                                                   x.row_stride, bias, x.cols);
+  return launch_status("add_bias");
+}
+
+Status launch_scale(const TensorView& x, float factor, const TensorView& out, cudaStream_t stream) {
+  if (x.rows == 0 || x.cols == 0) return {};
+  const auto grid = static_cast<unsigned>(x.rows);
+  with_element_type(out.dtype, [&]<typename T>(T) {
+    scale<<<grid, kThreads, 0, stream>>>(static_cast<const float*>(x.data), x.row_stride, factor,
+                                         static_cast<T*>(out.data), out.row_stride, x.cols);
+  });
+  return launch_status("scale");
+}
+
+Status launch_add_scaled(const TensorView& x, float factor, const TensorView& out,
+                         cudaStream_t stream) {
+  if (x.rows == 0 || x.cols == 0) return {};
+  add_scaled<<<static_cast<unsigned>(x.rows), kThreads, 0, stream>>>(
+      static_cast<const float*>(x.data), x.row_stride, factor, static_cast<float*>(out.data),
+      out.row_stride, x.cols);
+  return launch_status("add_scaled");
 }
 
 Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream) {

@@ -15,6 +15,13 @@ namespace anyslot::cuda {
 Status launch_widen(const TensorView& x, const TensorView& out, cudaStream_t stream);
 Status launch_rms_norm(const TensorView& x, const float* weight, float epsilon,
                        const TensorView& out, cudaStream_t stream);
+/// In place, on parts of `part` columns, which divides x.cols.
+Status launch_rms_norm_parts(const TensorView& x, const float* weight, int64_t part, float epsilon,
+                             cudaStream_t stream);
+Status launch_add_bias(const TensorView& x, const float* bias, cudaStream_t stream);
+Status launch_scale(const TensorView& x, float factor, const TensorView& out, cudaStream_t stream);
+Status launch_add_scaled(const TensorView& x, float factor, const TensorView& out,
+                         cudaStream_t stream);
 Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream);
 /// out[k] = x[indices[k]]
 Status launch_gather(const TensorView& x, const int32_t* indices, const TensorView& out,
