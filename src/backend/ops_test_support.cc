@@ -31,6 +31,9 @@ std::vector<BackendCase> backend_cases() {
     cases.push_back({"reference" + suffix, true, {dtype, 1, ""}});
 #ifdef ANYSLOT_HAS_CUDA_BACKEND
     cases.push_back({"cuda" + suffix, false, {dtype, 1, ""}, true});
+    if (dtype != DType::kFloat32) {
+      cases.push_back({"cuda_sm_80" + suffix, false, {dtype, 1, "sm_80"}, true});
+    }
 #endif
     if (dtype == DType::kFloat16) continue;  // the CPU has no kernels for it
 #ifdef ANYSLOT_HAS_CPU_BACKEND

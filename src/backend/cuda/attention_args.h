@@ -67,13 +67,15 @@ struct AttentionArgs {
   int num_pairs = 0;
   int window = 0;
   float scale_log2 = 1.0F;  // scores are exponents of 2
+  bool raw_keys = false;    // some ranges may have them
 };
 
 /// Any head_dim up to 256, any rotary dimension, both key forms; KV and output of `dtype`.
 Status launch_plain_attention(const AttentionArgs& args, DType dtype, cudaStream_t stream);
 
-/// Tokens that the wide kernel reads at a time.
+/// Tokens that the wide kernel and that of sm_90a read at a time.
 inline constexpr int kWideStageTokens = 64;
+inline constexpr int kHopperStageTokens = 128;
 /// Rows x heads that the narrow kernel takes.
 inline constexpr int kNarrowRows = 16;
 /// Where the wide kernel keeps Q turned by the rows' positions.
@@ -81,6 +83,13 @@ struct PositionedQ {
   float* q = nullptr;  // [num_rows, num_heads * head_dim]
   int64_t num_rows = 0;
   const int32_t* step_rows = nullptr;  // of each row of Q, in device memory; nullptr: the same
+};
+/// How a call is launched.
+struct AttentionLaunch {
+  PositionedQ positioned;
+  int num_processors = 0;
+  bool wgmma = false;  // the device runs code of sm_90a
+  cudaStream_t stream = nullptr;
 };
 /// Turns args.q to there.
 Status launch_position_q(const AttentionArgs& args, const PositionedQ& positioned,

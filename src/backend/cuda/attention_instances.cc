@@ -34,6 +34,11 @@ Status prepare_attention(DType dtype) {
   return {};
 }
 
+bool uses_wgmma(const AttentionArgs& args, bool wgmma) {
+  constexpr int kHeadDim = 128;
+  return wgmma && args.head_dim == kHeadDim && !args.raw_keys;
+}
+
 bool fills_machine(int num_wide, int num_kv_heads, int num_processors) {
   return num_wide * num_kv_heads > num_processors * 3 / 2;
 }

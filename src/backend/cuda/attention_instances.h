@@ -12,8 +12,7 @@ namespace anyslot::cuda {
 template <typename T, int kHeadDim>
 struct TensorCoreAttention {
   static Status prepare();
-  static Status launch(const AttentionArgs& args, const PositionedQ& positioned, int num_processors,
-                       cudaStream_t stream);
+  static Status launch(const AttentionArgs& args, const AttentionLaunch& launch);
 };
 
 struct AttentionInstance {
@@ -24,10 +23,11 @@ struct AttentionInstance {
   /// The counts.num_narrow first items have at most kNarrowRows rows x group: each warp walks pages
   /// of its own. In the counts.num_wide others each warp has 16 rows x heads, and all read the same
   /// pages.
-  Status (*launch)(const AttentionArgs& args, const PositionedQ& positioned, int num_processors,
-                   cudaStream_t stream);
+  Status (*launch)(const AttentionArgs& args, const AttentionLaunch& launch);
 };
 
+/// Whether the wide items of a call are for the kernel of sm_90a.
+bool uses_wgmma(const AttentionArgs& args, bool wgmma);
 /// nullptr: the plain kernel, which serves any shape, must do.
 const AttentionInstance* find_attention_instance(DType dtype, int head_dim);
 /// Prepares all instances of that type.

@@ -79,14 +79,15 @@ Status AttentionRunner::launch(const AttentionArgs& args, PositionedQ positioned
     used_plain_kernel_ = true;
     return launch_plain_attention(args, dtype, stream);
   }
-  if (fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors_)) {
+  if (!uses_wgmma(args, wgmma_) &&
+      fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors_)) {
     const auto elements = static_cast<size_t>(positioned.num_rows) * args.num_heads * args.head_dim;
     Status status =
         positioned_q_.reserve(std::bit_ceil(elements * sizeof(float)), "turned queries");
     if (!status) return status;
     positioned.q = positioned_q_.as<float>();
   }
-  return instance->launch(args, positioned, num_processors_, stream);
+  return instance->launch(args, {positioned, num_processors_, wgmma_, stream});
 }
 
 }  // namespace anyslot::cuda

@@ -30,9 +30,13 @@ struct AttentionCall {
 /// Chooses kernels for a call and holds the partials.
 class AttentionRunner {
  public:
-  /// tensor_cores off: the plain kernel, for comparison. early_merge: see launch_merge.
-  AttentionRunner(int num_processors, bool tensor_cores, bool early_merge)
-      : num_processors_(num_processors), tensor_cores_(tensor_cores), early_merge_(early_merge) {}
+  /// tensor_cores off: the plain kernel, for comparison. wgmma: the device runs code of sm_90a.
+  /// early_merge: see launch_merge.
+  AttentionRunner(int num_processors, bool tensor_cores, bool wgmma, bool early_merge)
+      : num_processors_(num_processors),
+        tensor_cores_(tensor_cores),
+        wgmma_(wgmma),
+        early_merge_(early_merge) {}
 
   /// dtype: of KV and outputs.
   Status open(DType dtype);
@@ -52,6 +56,7 @@ class AttentionRunner {
 
   int num_processors_;
   bool tensor_cores_;
+  bool wgmma_;
   bool early_merge_;
   bool used_plain_kernel_ = false;
   DeviceMemory partial_out_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backend/cuda/attention_hopper.cuh"
 #include "backend/cuda/attention_instances.h"
 #include "backend/cuda/attention_narrow.cuh"
 #include "backend/cuda/attention_wide.cuh"
@@ -8,16 +9,24 @@ namespace anyslot::cuda {
 
 template <typename T, int kHeadDim>
 Status TensorCoreAttention<T, kHeadDim>::prepare() {
-  Status status = narrow::prepare<T, kHeadDim>();
-  return status.ok() ? wide::prepare<T, kHeadDim>() : status;
+  if (Status status = narrow::prepare<T, kHeadDim>(); !status) return status;
+  if constexpr (kHeadDim == hopper::kHeadDim) {
+    if (Status status = hopper::prepare<T>(); !status) return status;
+  }
+  return wide::prepare<T, kHeadDim>();
 }
 
 template <typename T, int kHeadDim>
 Status TensorCoreAttention<T, kHeadDim>::launch(const AttentionArgs& args,
-                                                const PositionedQ& positioned, int num_processors,
-                                                cudaStream_t stream) {
-  Status status = narrow::launch<T, kHeadDim>(args, num_processors, stream);
-  return status.ok() ? wide::launch<T, kHeadDim>(args, positioned, num_processors, stream) : status;
+                                                const AttentionLaunch& launch) {
+  Status status = narrow::launch<T, kHeadDim>(args, launch.num_processors, launch.stream);
+  if (!status || args.counts.num_wide == 0) return status;
+  if constexpr (kHeadDim == hopper::kHeadDim) {
+    if (uses_wgmma(args, launch.wgmma)) {
+      return hopper::launch<T>(args, launch.num_processors, launch.stream);
+    }
+  }
+  return wide::launch<T, kHeadDim>(args, launch);
 }
 
 }  // namespace anyslot::cuda

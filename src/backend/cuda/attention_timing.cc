@@ -16,7 +16,8 @@
 #include "backend/test_step_builder.h"
 #include "base/compute_type.h"
 
-// cuda_attention_timing [bfloat16 | float16 [TEXT]]: with a TEXT, the cases whose names hold it.
+// cuda_attention_timing [bfloat16 | float16 [TEXT [sm_80 | sm_90a]]]: with a TEXT, the cases whose
+// names hold it; last, the newest kernels to use.
 // Times the attention of one layer on the GPU, over inputs that rotate beyond its L2 cache, and
 // compares each result with the plain kernel's on the same inputs. Exit code 1 when one is wrong.
 // `zero` is the time over that with all angles 0, `one` over that with all documents as one, whose
@@ -314,6 +315,7 @@ int main(int argc, char** argv) {
   }
   BackendOptions options;
   options.dtype = dtype_of(type);
+  if (argc > 3) options.max_isa = argv[3];
   cudaStream_t stream = nullptr;
   cuda::require(cuda::cuda_status(cudaStreamCreate(&stream), "a stream"));
   const auto backend = cuda::take(cuda::open_cuda_backend(options, {true, stream}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/stage_cursor.cuh"
 #include "backend/cuda/tensor_core.cuh"
 
 // Many rows: bound by the tensor cores. Each warp has 16 rows x heads of its own; all warps of a
@@ -20,49 +21,6 @@ inline constexpr int kTurnedAtOnce = 2;
 
 template <int kHeadDim>
 inline constexpr int kStageBytes = kStagePages * 2 * kPageBytes<kHeadDim>;
-
-/// Stages of an item's ranges; none holds pages of two ranges. kHold: the range is kept in
-/// registers, not read again wherever it is needed.
-template <bool kHold>
-class StageCursor {
- public:
-  __device__ StageCursor(const AttentionArgs& args, const WorkItem& item)
-      : ranges_(args.ranges), index_(item.range_begin), end_(item.range_end) {
-    enter();
-  }
-  __device__ bool done() const { return index_ >= end_; }
-  __device__ int range_index() const { return index_; }
-  __device__ const DeviceRange& range() const {
-    if constexpr (kHold) {
-      return held_;
-    } else {
-      return ranges_[index_];
-    }
-  }
-  __device__ int first_token() const { return token_; }
-  __device__ int num_pages() const {
-    return min(kStagePages, (range().end - token_ + kBlockSize - 1) / kBlockSize);
-  }
-  __device__ void next() {
-    token_ += kStagePages * kBlockSize;
-    if (token_ < range().end) return;
-    ++index_;
-    enter();
-  }
-
- private:
-  __device__ void enter() {
-    if (index_ >= end_) return;
-    if constexpr (kHold) held_ = ranges_[index_];
-    token_ = range().begin / kBlockSize * kBlockSize;
-  }
-
-  const DeviceRange* ranges_;
-  int index_;
-  int end_;
-  int token_ = 0;
-  DeviceRange held_;
-};
 
 /// Copies the cursor's pages: each K, then V. Tokens that no row sees become zeros.
 template <typename T, int kHeadDim, int kThreads, typename Cursor>
@@ -124,8 +82,8 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
   char* own_q = shared + kStages * kStageBytes<kHeadDim> + threadIdx.x / 32 * kOwnBytes;
   const uint32_t stages = shared_address(shared);
   const uint32_t q = shared_address(own_q);
-  StageCursor<kTiles == 1> ahead(args, item);
-  StageCursor<kTiles == 1> cursor = ahead;
+  StageCursor<kStagePages, kTiles == 1> ahead(args, item);
+  StageCursor<kStagePages, kTiles == 1> cursor = ahead;
   for (int i = 0; i < kStages - 1; ++i) {
     if (!ahead.done()) {
       copy_stage<T, kHeadDim, kThreads>(args, ahead, kv_head, stages + i * kStageBytes<kHeadDim>);
@@ -211,36 +169,6 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
   __syncthreads();  // before the next item's pages arrive
 }
 
-template <typename T, int kHeadDim>
-__device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int kv_head,
-                           const LaneRows& rows, const TileState<kHeadDim>& state) {
-  const int t = threadIdx.x % 4;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    if (rows.q[i] == nullptr) continue;
-    const int output_row = args.output_rows[item.row_begin + rows.r[i]];
-    const int head = static_cast<int>(rows.q[i] - (args.q + output_row * args.q_stride)) / kHeadDim;
-    if (item.partial >= 0) {
-      const int64_t slot = (int64_t{item.partial} + rows.r[i]) * args.num_heads + head;
-      float* result = args.partial_out + slot * kHeadDim + 2 * t;
-#pragma unroll
-      for (int n = 0; n < kHeadDim / 8; ++n) {
-        *reinterpret_cast<float2*>(result + n * 8) = {state.out[n][2 * i], state.out[n][2 * i + 1]};
-      }
-      if (t == 0) args.partial_state[slot] = {state.maximum[i], state.sum[i]};
-    } else {
-      const float factor = state.sum[i] > 0.0F ? 1.0F / state.sum[i] : 0.0F;
-      T* result =
-          static_cast<T*>(args.out) + output_row * args.out_stride + head * kHeadDim + 2 * t;
-#pragma unroll
-      for (int n = 0; n < kHeadDim / 8; ++n) {
-        *reinterpret_cast<uint32_t*>(result + n * 8) =
-            pack<T>(state.out[n][2 * i] * factor, state.out[n][2 * i + 1] * factor);
-      }
-    }
-  }
-}
-
 template <typename T, int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
 __global__ void __launch_bounds__(kWarps * 32, kBlocks) wide_attention(AttentionArgs args) {
   extern __shared__ __align__(128) char shared[];
@@ -309,16 +237,16 @@ Status prepare() {
 }
 
 template <typename T, int kHeadDim>
-Status launch(AttentionArgs args, const PositionedQ& positioned, int num_processors,
-              cudaStream_t stream) {
-  if (args.counts.num_wide == 0) return {};
+Status launch(AttentionArgs args, const AttentionLaunch& launch) {
+  const int num_processors = launch.num_processors;
   if (!fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors)) {
-    return Few<T, kHeadDim>::launch(args, num_processors, stream);
+    return Few<T, kHeadDim>::launch(args, num_processors, launch.stream);
   }
-  if (Status status = launch_position_q(args, positioned, stream); !status) return status;
-  args.q = positioned.q;
+  Status status = launch_position_q(args, launch.positioned, launch.stream);
+  if (!status) return status;
+  args.q = launch.positioned.q;
   args.q_stride = int64_t{args.num_heads} * args.head_dim;
-  return Many<T, kHeadDim>::launch(args, num_processors, stream);
+  return Many<T, kHeadDim>::launch(args, num_processors, launch.stream);
 }
 
 }  // namespace anyslot::cuda::wide

@@ -16,6 +16,21 @@ namespace {
 /// Rows x heads of the largest attention tile.
 constexpr int kTileRows = 128;
 
+/// Whether the kernels of sm_90a are to be used: where they are there and run on the device, unless
+/// `isa`, the highest instruction set to use, says otherwise.
+Expected<bool> choose_wgmma(const std::string& isa, const cudaDeviceProp& device) {
+  const bool available = ANYSLOT_CUDA_HAS_SM90A != 0 && device.major == 9 && device.minor == 0;
+  if (isa.empty()) return available;
+  if (isa == "sm_80") return false;
+  if (isa != "sm_90a") {
+    return invalid_argument("the instruction set \"" + isa +
+                            "\" is none of a GPU's: sm_80 or sm_90a");
+  }
+  if (available) return true;
+  return failed_precondition("kernels of sm_90a are not in this build or do not run on the " +
+                             std::string(device.name) + "; use sm_80");
+}
+
 }  // namespace
 
 Status CudaBackend::open() {
@@ -47,7 +62,8 @@ Expected<std::optional<MemoryInfo>> CudaBackend::device_memory() const {
 
 std::string CudaBackend::description() const {
   return "cuda: " + std::string(device_.name) + ", " + std::to_string(device_.multiProcessorCount) +
-         " multiprocessors, cuBLASLt (" + std::string(dtype_name(dtype_)) + " products)";
+         " multiprocessors, " + (wgmma_ ? "sm_90a" : "sm_80") + " kernels, cuBLASLt (" +
+         std::string(dtype_name(dtype_)) + " products)";
 }
 
 Expected<std::unique_ptr<DeviceBuffer>> CudaBackend::allocate(size_t bytes) {
@@ -82,7 +98,8 @@ AttentionPlanOptions CudaBackend::plan_options() const {
   options.tile_rows = std::max(1, kTileRows / group_);
   options.target_items = std::max(1, (one_each ? 1 : 2) * processors / num_kv_heads_);
   options.min_item_tokens = 128;
-  if (one_each) options.cut_tokens = kWideStageTokens;  // what the kernel takes at a time
+  // What the kernel takes at a time.
+  if (one_each) options.cut_tokens = wgmma_ ? kHopperStageTokens : kWideStageTokens;
   return options;
 }
 
@@ -136,7 +153,8 @@ StepRecorder::Facts CudaBackend::record_facts(const RecordKey& key) const {
                                number(attention_.partials()),
                                number(attention_.partial_states()),
                                number(attention_.positioned_q()),
-                               static_cast<uint64_t>(group_)};
+                               static_cast<uint64_t>(group_),
+                               data_.has_raw_keys() ? 1U : 0U};
   for (const WindowPlans& plans : plans_) {
     for (const DevicePlan* plan : {&plans.all, &plans.sampled}) {
       const PlanCounts counts = plan_counts(*plan, group_);
@@ -201,7 +219,9 @@ Expected<std::unique_ptr<Backend>> open_cuda_backend(const BackendOptions& optio
                                std::to_string(device.major) + "." + std::to_string(device.minor) +
                                "; 8.0 or later is needed: use the device 'cpu'");
   }
-  auto backend = std::make_unique<CudaBackend>(device, options.dtype, cuda_options);
+  const Expected<bool> wgmma = choose_wgmma(options.max_isa, device);
+  if (!wgmma) return wgmma.status();
+  auto backend = std::make_unique<CudaBackend>(device, options.dtype, *wgmma, cuda_options);
   if (Status status = backend->open(); !status) return status;
   return std::unique_ptr<Backend>(std::move(backend));
 }

@@ -37,11 +37,12 @@ struct WindowPlans {
 
 class CudaBackend : public Backend {
  public:
-  CudaBackend(const cudaDeviceProp& device, DType dtype, const CudaOptions& options)
+  CudaBackend(const cudaDeviceProp& device, DType dtype, bool wgmma, const CudaOptions& options)
       : device_(device),
         dtype_(dtype),
         stream_(options.stream),
-        attention_(device.multiProcessorCount, options.tensor_cores, device.major >= 9) {}
+        wgmma_(wgmma),
+        attention_(device.multiProcessorCount, options.tensor_cores, wgmma_, device.major >= 9) {}
   ~CudaBackend() override { cudaStreamSynchronize(stream_); }
 
   Status open();
@@ -90,6 +91,7 @@ class CudaBackend : public Backend {
   Stream own_stream_;
   cudaStream_t stream_;
   std::unique_ptr<LinearRunner> products_;
+  bool wgmma_;
   AttentionRunner attention_;
   int num_kv_heads_ = 1;   // of the latest KV storage
   int64_t num_tiles_ = 0;  // of the step

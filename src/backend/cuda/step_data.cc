@@ -298,6 +298,7 @@ void StepData::fill(const DevicePlan& plan, AttentionArgs& args) const {
   args.slots = at<int32_t>(first + kSlots);
   args.positions = at<int32_t>(kPositions);
   args.blocks = at<int32_t>(kBlocks);
+  args.raw_keys = has_raw_keys();
 }
 
 }  // namespace anyslot::cuda

@@ -48,6 +48,8 @@ class StepData {
   Expected<Rotations> rotations(const RopeTable& rope, bool recording, cudaStream_t stream);
 
   void fill(const DevicePlan& plan, AttentionArgs& args) const;
+  /// Whether some placement of the step has raw keys.
+  bool has_raw_keys() const { return !key_angles_.empty(); }
   const PlanCounts* recorded_counts(const DevicePlan& plan) const;
   const int64_t* write_slots() const { return at<int64_t>(kWriteSlots); }
   const int32_t* sampled_rows() const { return at<int32_t>(kSampledRows); }

@@ -75,10 +75,12 @@ __device__ inline void hide_keys(float (&s)[kColumns][4], int first_token, const
   }
 }
 
-/// Turns scores into weights under the maximum so far, and the state to that maximum.
-template <int kHeadDim, int kColumns>
-__device__ inline void weigh_keys(float (&s)[kColumns][4], float scale,
-                                  TileState<kHeadDim>& state) {
+/// Turns scores into weights under the maximum so far. Returns by what each row's outputs are to
+/// be multiplied, so that they are under it, too.
+template <int kColumns>
+__device__ inline float2 weights_of(float (&s)[kColumns][4], float scale, float (&maximum)[2],
+                                    float (&sum)[2]) {
+  float keep[2];
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     float largest = s[0][2 * i];
@@ -88,28 +90,41 @@ __device__ inline void weigh_keys(float (&s)[kColumns][4], float scale,
     }
     largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, 1));
     largest = fmaxf(largest, __shfl_xor_sync(0xffffffffU, largest, 2)) * scale;
-    const float maximum = fmaxf(state.maximum[i], largest);
-    const float offset = maximum == -INFINITY ? 0.0F : maximum;
-    const float keep = exp2_fast(state.maximum[i] - offset);
-    state.maximum[i] = maximum;
-    float sum = 0.0F;
+    const float now = fmaxf(maximum[i], largest);
+    const float offset = now == -INFINITY ? 0.0F : now;
+    keep[i] = exp2_fast(maximum[i] - offset);
+    maximum[i] = now;
+    float added = 0.0F;
 #pragma unroll
     for (int n = 0; n < kColumns; ++n) {
 #pragma unroll
       for (int e = 2 * i; e < 2 * i + 2; ++e) {
         s[n][e] = exp2_fast(s[n][e] * scale - offset);
-        sum += s[n][e];
+        added += s[n][e];
       }
     }
-    state.sum[i] = state.sum[i] * keep + sum;
-    if (__any_sync(0xffffffffU, keep != 1.0F)) {  // maxima settle soon
-#pragma unroll
-      for (int n = 0; n < kHeadDim / 8; ++n) {
-        state.out[n][2 * i] *= keep;
-        state.out[n][2 * i + 1] *= keep;
-      }
-    }
+    sum[i] = sum[i] * keep[i] + added;
   }
+  return {keep[0], keep[1]};
+}
+
+template <int kHeadDim>
+__device__ inline void keep_outputs(float2 keep, float (&out)[kHeadDim / 8][4]) {
+  if (!__any_sync(0xffffffffU, keep.x != 1.0F || keep.y != 1.0F)) return;  // maxima settle soon
+#pragma unroll
+  for (int n = 0; n < kHeadDim / 8; ++n) {
+    out[n][0] *= keep.x;
+    out[n][1] *= keep.x;
+    out[n][2] *= keep.y;
+    out[n][3] *= keep.y;
+  }
+}
+
+/// Turns scores into weights under the maximum so far, and the state to that maximum.
+template <int kHeadDim, int kColumns>
+__device__ inline void weigh_keys(float (&s)[kColumns][4], float scale,
+                                  TileState<kHeadDim>& state) {
+  keep_outputs<kHeadDim>(weights_of(s, scale, state.maximum, state.sum), state.out);
 }
 
 /// The weights of a page's 16 keys as the left side of a product.
@@ -188,6 +203,37 @@ __device__ inline void finish_sums(TileState<kHeadDim>& state) {
   for (int i = 0; i < 2; ++i) {
     state.sum[i] += __shfl_xor_sync(0xffffffffU, state.sum[i], 1);
     state.sum[i] += __shfl_xor_sync(0xffffffffU, state.sum[i], 2);
+  }
+}
+
+/// What 16 rows of a warp came to: partials of the item, or outputs.
+template <typename T, int kHeadDim>
+__device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int kv_head,
+                           const LaneRows& rows, const TileState<kHeadDim>& state) {
+  const int t = threadIdx.x % 4;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (rows.q[i] == nullptr) continue;
+    const int output_row = args.output_rows[item.row_begin + rows.r[i]];
+    const int head = static_cast<int>(rows.q[i] - (args.q + output_row * args.q_stride)) / kHeadDim;
+    if (item.partial >= 0) {
+      const int64_t slot = (int64_t{item.partial} + rows.r[i]) * args.num_heads + head;
+      float* result = args.partial_out + slot * kHeadDim + 2 * t;
+#pragma unroll
+      for (int n = 0; n < kHeadDim / 8; ++n) {
+        *reinterpret_cast<float2*>(result + n * 8) = {state.out[n][2 * i], state.out[n][2 * i + 1]};
+      }
+      if (t == 0) args.partial_state[slot] = {state.maximum[i], state.sum[i]};
+    } else {
+      const float factor = state.sum[i] > 0.0F ? 1.0F / state.sum[i] : 0.0F;
+      T* result =
+          static_cast<T*>(args.out) + output_row * args.out_stride + head * kHeadDim + 2 * t;
+#pragma unroll
+      for (int n = 0; n < kHeadDim / 8; ++n) {
+        *reinterpret_cast<uint32_t*>(result + n * 8) =
+            pack<T>(state.out[n][2 * i] * factor, state.out[n][2 * i + 1] * factor);
+      }
+    }
   }
 }
 
