@@ -78,7 +78,10 @@ class ApisTest : public ::testing::Test {
   static std::vector<std::string> types_of(const std::vector<json>& events) {
     std::vector<std::string> types;
     for (const json& event : events) {
-      if (types.empty() || types.back() != event["type"]) types.push_back(event["type"]);
+      const std::string type = event["type"];
+      const bool is_delta = type.ends_with("_delta") || type.ends_with("-delta");
+      if (is_delta && types.back() == type) continue;
+      types.push_back(type);
     }
     return types;
   }
@@ -230,7 +233,7 @@ TEST_F(ApisTest, BlocksAreEncodedAloneAndTheLastSeesAll) {
 
   std::string text;
   for (const json& event : stream("/generate", body)) text += event["generated"];
-  EXPECT_EQ(text, answer["generated"]);
+  EXPECT_EQ(text, answer["generated"].get<std::string>());
 }
 
 TEST_F(ApisTest, ErrorsHaveTheShapeOfTheApi) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <variant>
 #include <vector>
 
 #include "model/model_config.h"
@@ -74,13 +75,15 @@ TEST(Shapes, AreThoseOfTheModels) {
     add(model.final_norm);
     if (model.lm_head) add(*model.lm_head);
     for (const LayerDescription& layer : model.layers) {
-      for (const WeightRef* weight : {&layer.attention_norm, &layer.q, &layer.k, &layer.v, &layer.o,
-                                      &layer.mlp_norm, &layer.gate, &layer.up, &layer.down}) {
-        add(*weight);
+      add(layer.attention_norm.value());
+      add(layer.mlp_norm.value());
+      for (const LinearRef* linear : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.mlp.gate,
+                                      &layer.mlp.up, &layer.mlp.down}) {
+        add(linear->tensor);
       }
     }
     EXPECT_EQ(parameters, expected.parameters) << expected.file;
-    EXPECT_TRUE(config->rope.llama3.has_value()) << expected.file;
+    EXPECT_TRUE(std::holds_alternative<Llama3RopeScaling>(config->rope.scaling)) << expected.file;
   }
 }
 
