@@ -59,7 +59,7 @@ struct EngineConfig {
   int max_batch_tokens = 2048;  // rows of one step, at most
   bool mepic_recompute_first_block = false;
   std::string
-      max_isa;  // caps the CPU kernels: "avx2", "avx512", "avx512_bf16"; empty: the machine's best
+      max_isa;  // caps kernels: "avx2", "avx512", "avx512_bf16"; "sm_80", "sm_90a"; empty: the best
   /// A file that gets the engine's steps and their operations as a Chrome trace (JSON, for
   /// chrome://tracing and Perfetto) while the engine runs; empty: none. It is complete when the
   /// engine is gone.
