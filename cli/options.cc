@@ -144,10 +144,10 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
       ->check(number_where([](double x) { return x > 0 && x <= 1; }, "above 0 and at most 1"))
       ->group(kEngineGroup);
   command
-      .add_option(
-          "--isa", config.max_isa,
-          "the highest instruction set to use: avx2, avx512, avx512_bf16, or of a GPU sm_80, sm_90a "
-          "(default: the best that the machine has)")
+      .add_option("--isa", config.max_isa,
+                  "the highest instruction set to use: avx2, avx512, avx512_bf16, or of a GPU "
+                  "sm_80, sm_90a "
+                  "(default: the best that the machine has)")
       ->type_name("NAME")
       ->check(one_of({"avx2", "avx512", "avx512_bf16", "sm_80", "sm_90a"}))
       ->group(kEngineGroup);
