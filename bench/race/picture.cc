@@ -110,7 +110,7 @@ class Drawing {
 
   void lane(size_t number) {
     const RaceRun& run = race_.runs[number];
-    const std::string answer = answer_lines(number, y_ + 110);
+    const std::string answer = answer_lines(number, y_ + 94);
     const double height = 104 + kAnswerLine * static_cast<double>(answer_height_);
     body_ += rect_at(kMargin, y_, kWidth - 2 * kMargin, height, "rx=\"8\" class=\"card\"");
     body_ += rect_at(kMargin, y_, 5, height, fmt::format("rx=\"2\" class=\"lane{}\"", number));

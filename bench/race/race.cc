@@ -26,7 +26,8 @@ std::vector<size_t> new_order(size_t count, uint64_t seed) {
   std::iota(order.begin(), order.end(), 0);
   RandomStream random(seed, 0);
   random.shuffle(order);
-  if (std::ranges::is_sorted(order)) std::ranges::rotate(order, order.end() - (count > 0 ? 1 : 0));
+  if (std::ranges::is_sorted(order) && count > 0)
+    std::rotate(order.begin(), order.end() - 1, order.end());
   return order;
 }
 
