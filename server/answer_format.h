@@ -43,7 +43,7 @@ class AnswerWriter {
   /// Keeps what an event brought, for a whole answer; not to be mixed with send().
   virtual void add(const Event& event) = 0;
   /// Bytes of whole(), roughly.
-  virtual size_t whole_bytes() const = 0;
+  virtual size_t whole_bytes(const Usage& usage) const = 0;
   virtual std::string whole(const Usage& usage) const = 0;
 };
 
@@ -56,31 +56,5 @@ struct AnswerFormat {
 
 /// An id of its own for each answer, behind the prefix of its API.
 std::string new_answer_id(std::string_view prefix);
-
-/// For APIs whose answers are one text.
-class TextAnswer : public AnswerWriter {
- public:
-  void add(const Event& event) final;
-  size_t whole_bytes() const final { return text_.size(); }
-  std::string whole(const Usage& usage) const final;
-
- protected:
-  /// What ended the answer.
-  struct End {
-    FinishReason reason = FinishReason::kStop;
-    std::optional<std::string> stop;  // the string of the request that did
-  };
-  static End end_of(const Event& event);
-
-  virtual nlohmann::json whole_json(const std::string& text, const End& end,
-                                    const Usage& usage) const = 0;
-
- private:
-  std::string text_;
-  End end_;
-};
-
-/// An event that is named after the type that its data tell.
-void send_typed(ResponseSink& sink, const nlohmann::json& data);
 
 }  // namespace anyslot::server

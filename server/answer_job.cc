@@ -122,7 +122,7 @@ void AnswerJob::send_whole(const Usage& usage) {
     job->call_.sink->reply(std::move(reply));
     job->leave(outcome);
   };
-  if (writer_->whole_bytes() <= kLargeAnswer) {
+  if (writer_->whole_bytes(usage) <= kLargeAnswer) {
     HttpReply reply;
     reply.body = writer_->whole(usage);
     return send(std::move(reply));

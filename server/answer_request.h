@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,15 +10,9 @@
 #include "anyslot/request.h"
 #include "document_fields.h"
 #include "request_fields.h"
+#include "request_rules.h"
 
 namespace anyslot::server {
-
-/// What a request's fields may be.
-struct RequestRules {
-  std::string model;  // the name that is served
-  int max_documents = 0;
-  int default_chat_tokens = 0;  // max_tokens of a chat request that does not say
-};
 
 struct Prompt {
   std::variant<std::string, std::vector<int32_t>> content;

@@ -6,7 +6,8 @@
 
 #include "anthropic_request.h"
 #include "json_body.h"
-#include "openai_response.h"
+#include "text_answer.h"
+#include "usage_json.h"
 
 namespace anyslot::server {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <stdexcept>
+#include "test_requests.h"
 
 namespace anyslot::server {
 namespace {
@@ -11,8 +11,6 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-const RequestRules kRules{"demo", 3, 1000};
 
 json with(const json& fields) {
   json body = {
@@ -24,17 +22,6 @@ json with(const json& fields) {
 /// A request whose one message has these blocks.
 json asking(json blocks) {
   return with({{"messages", {{{"role", "user"}, {"content", std::move(blocks)}}}}});
-}
-
-AnswerRequest must_parse(const json& body) {
-  auto request = parse_messages_request(body, kRules);
-  if (!request) throw std::runtime_error(request.error().message);
-  return *std::move(request);
-}
-
-ApiError error_of_request(const json& body) {
-  auto request = parse_messages_request(body, kRules);
-  return request ? ApiError{200, "accepted: " + body.dump()} : request.error();
 }
 
 const std::vector<ChatMessage>& messages_of(const AnswerRequest& request) {
@@ -62,7 +49,7 @@ const json kKept = {{"cache_control", {{"type", "ephemeral"}}}};
 const json kKeptForAnHour = {{"cache_control", {{"type", "ephemeral"}, {"ttl", "1h"}}}};
 
 TEST(MessagesRequest, HasTheDefaultsOfAnthropic) {
-  const AnswerRequest request = must_parse(with(json::object()));
+  const AnswerRequest request = must_parse(parse_messages_request, with(json::object()));
   EXPECT_EQ(request.sampling.temperature, 1.0F);
   EXPECT_EQ(request.sampling.max_tokens, 10);
   EXPECT_TRUE(request.fit_max_tokens) << "a limit, as every request must give it";
@@ -73,14 +60,15 @@ TEST(MessagesRequest, HasTheDefaultsOfAnthropic) {
 }
 
 TEST(MessagesRequest, ReadsParameters) {
-  const AnswerRequest request = must_parse(with({{"temperature", 0.5},
-                                                 {"top_p", 0.9},
-                                                 {"top_k", 7},
-                                                 {"stop_sequences", {"a", "b"}},
-                                                 {"stream", true},
-                                                 {"method", "full"},
-                                                 {"cache_salt", "s"},
-                                                 {"metadata", {{"user_id", "u"}}}}));
+  const AnswerRequest request =
+      must_parse(parse_messages_request, with({{"temperature", 0.5},
+                                               {"top_p", 0.9},
+                                               {"top_k", 7},
+                                               {"stop_sequences", {"a", "b"}},
+                                               {"stream", true},
+                                               {"method", "full"},
+                                               {"cache_salt", "s"},
+                                               {"metadata", {{"user_id", "u"}}}}));
   EXPECT_EQ(request.sampling.temperature, 0.5F);
   EXPECT_EQ(request.sampling.top_p, 0.9F);
   EXPECT_EQ(request.sampling.top_k, 7);
@@ -94,7 +82,7 @@ TEST(MessagesRequest, PutsTheSystemTextFirst) {
   for (const json& system :
        {json("Be brief.\nBe kind."), json::parse(R"([{"type": "text", "text": "Be brief."},
                         {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}])")}) {
-    const AnswerRequest request = must_parse(with({{"system", system}}));
+    const AnswerRequest request = must_parse(parse_messages_request, with({{"system", system}}));
     ASSERT_EQ(messages_of(request).size(), 2U);
     EXPECT_EQ(messages_of(request)[0].role, ChatRole::kSystem);
     EXPECT_EQ(messages_of(request)[0].content, "Be brief.\nBe kind.");
@@ -103,7 +91,8 @@ TEST(MessagesRequest, PutsTheSystemTextFirst) {
 
 TEST(MessagesRequest, TakesDocumentsFromBlocks) {
   const AnswerRequest request =
-      must_parse(asking({document("First.", {{"title", "One"}, {"context", "From a book."}}),
+      must_parse(parse_messages_request,
+                 asking({document("First.", {{"title", "One"}, {"context", "From a book."}}),
                          search_result("Second."),
                          document("Third.", {{"citations", {{"enabled", false}}}}),
                          {{"type", "text"}, {"text", "Which?"}}}));
@@ -122,8 +111,9 @@ TEST(MessagesRequest, TakesDocumentsFromBlocks) {
 
 TEST(MessagesRequest, CutsTheSourceOfASearchResultToAnId) {
   const json block = search_result("a", {{"source", std::string(255, 'x') + "\u00e4"}});
-  EXPECT_EQ(must_parse(asking({block, kQuestion})).documents.at(0).document.id,
-            std::string(255, 'x'));
+  EXPECT_EQ(
+      must_parse(parse_messages_request, asking({block, kQuestion})).documents.at(0).document.id,
+      std::string(255, 'x'));
 }
 
 TEST(MessagesRequest, CountsAreAskedForWithoutALimit) {
@@ -137,15 +127,19 @@ TEST(MessagesRequest, TakesDocumentsMadeOfTextBlocks) {
   block["source"] = {
       {"type", "content"},
       {"content", {{{"type", "text"}, {"text", "a"}}, {{"type", "text"}, {"text", "b"}}}}};
-  EXPECT_EQ(must_parse(asking({block, kQuestion})).documents.at(0).document.text, "a\nb");
+  EXPECT_EQ(
+      must_parse(parse_messages_request, asking({block, kQuestion})).documents.at(0).document.text,
+      "a\nb");
   block["source"] = {{"type", "content"}, {"content", "c"}};
-  EXPECT_EQ(must_parse(asking({block, kQuestion})).documents.at(0).document.text, "c");
+  EXPECT_EQ(
+      must_parse(parse_messages_request, asking({block, kQuestion})).documents.at(0).document.text,
+      "c");
 }
 
 TEST(MessagesRequest, HoldsTheDocumentsUpToACacheControl) {
   const auto holds_of = [](const json& body) {
     std::vector<int64_t> holds;
-    for (const DocumentInput& input : must_parse(body).documents) {
+    for (const DocumentInput& input : must_parse(parse_messages_request, body).documents) {
       EXPECT_FALSE(input.pin);
       EXPECT_EQ(input.ttl_seconds, std::nullopt);
       holds.push_back(input.hold_seconds);
@@ -178,7 +172,7 @@ TEST(MessagesRequest, JoinsWhatStandsTogether) {
       {{"role", "assistant"}, {"content", "c"}},
       {{"role", "assistant"}, {"content", {{{"type", "text"}, {"text", "d"}}}}},
       {{"role", "user"}, {"content", {document("3"), text}}}};
-  const AnswerRequest request = must_parse(with({{"messages", messages}}));
+  const AnswerRequest request = must_parse(parse_messages_request, with({{"messages", messages}}));
   const std::vector<ChatMessage>& read = messages_of(request);
   ASSERT_EQ(read.size(), 3U);
   EXPECT_EQ(read[0].content, "a\na\nb");
@@ -195,10 +189,7 @@ TEST(MessagesRequest, RefusesWhatItCannotDo) {
       {"type", "document"},
       {"source", {{"type", "base64"}, {"media_type", "application/pdf"}, {"data", "AA"}}}};
   const auto refused = [](const json& body, const std::string& param, const std::string& reason) {
-    const ApiError error = error_of_request(body);
-    EXPECT_EQ(error.status, 400) << error.message;
-    EXPECT_EQ(error.param, param) << error.message;
-    EXPECT_THAT(error.message, HasSubstr(reason));
+    expect_refused(parse_messages_request, body, param, reason);
   };
   refused(asking({pdf}), "messages[0].content[0].source.type", "PDF");
   refused(asking({{{"type", "image"}}}), "messages[0].content[0].type", "image");
@@ -233,7 +224,7 @@ TEST(MessagesRequest, RefusesWhatItCannotDo) {
           "field system");
   refused(with({{"messages", {{{"role", "assistant"}, {"content", {document("a")}}}}}}),
           "messages[0].content[0].type", "user only");
-  EXPECT_EQ(error_of_request(with({{"model", "other"}})).status, 404);
+  EXPECT_EQ(error_of_request(parse_messages_request, with({{"model", "other"}})).status, 404);
 }
 
 }  // namespace

@@ -18,13 +18,8 @@ const std::string kTitle = "Lornaburg";
 const std::string kText = "Lornaburg is a city in Japan. The river Masa flows through it.";
 const std::string kQuestion = "Which river flows through Lornaburg?";
 
-class ApisTest : public ::testing::Test {
+class ApisTest : public SharedServerTest<ApisTest> {
  protected:
-  static void SetUpTestSuite() { server = new TestServer(bundled_config()); }
-  static void TearDownTestSuite() {
-    delete server;
-    server = nullptr;
-  }
   void TearDown() override { server->expect_idle(); }
 
   static json with(json body, const json& more) {
@@ -85,11 +80,7 @@ class ApisTest : public ::testing::Test {
     }
     return types;
   }
-
-  static TestServer* server;
 };
-
-TestServer* ApisTest::server = nullptr;
 
 int64_t all_input(const json& usage) {
   return usage["input_tokens"].get<int64_t>() +

@@ -101,6 +101,15 @@ TEST_F(ExchangeTest, SendsEventsInChunks) {
   EXPECT_EQ(wire_.kept, true);
 }
 
+TEST_F(ExchangeTest, NamesEventsThatHaveAType) {
+  const auto exchange = make({head(), false, true});
+  exchange->begin_events();
+  wire_.take();
+  wire_.sent.clear();
+  exchange->send_event("ping", "a");
+  EXPECT_EQ(wire_.sent, "event: ping\ndata: a\n\n");
+}
+
 TEST_F(ExchangeTest, EndsEventsForOldClientsWithTheConnection) {
   const auto exchange = make({head(), false, true});
   exchange->begin_events();

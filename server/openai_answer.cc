@@ -55,8 +55,8 @@ class OpenAiAnswer : public AnswerWriter {
 
   void add(const Event& event) override { choice_of(event).add(event); }
 
-  size_t whole_bytes() const override {
-    size_t bytes = 0;
+  size_t whole_bytes(const Usage& usage) const override {
+    size_t bytes = usage_bytes(usage);
     for (const ChoiceBuilder& choice : choices_) bytes += choice.whole_bytes();
     return bytes;
   }

@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <stdexcept>
+
+#include "test_requests.h"
 
 namespace anyslot::server {
 namespace {
@@ -13,37 +14,26 @@ using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const RequestRules kRules{"demo", 3, 1000};
-
 json chat_body() {
   return {{"model", "demo"}, {"messages", {{{"role", "user"}, {"content", "Hi"}}}}};
 }
 json completion_body() { return {{"model", "demo"}, {"prompt", "Hi"}}; }
 
-AnswerRequest must_parse_chat(const json& body) {
-  auto request = parse_chat_request(body, kRules);
-  if (!request) throw std::runtime_error(request.error().message);
-  return *std::move(request);
-}
-
+AnswerRequest must_parse_chat(const json& body) { return must_parse(parse_chat_request, body); }
 AnswerRequest must_parse_completion(const json& body) {
-  auto request = parse_completion_request(body, kRules);
-  if (!request) throw std::runtime_error(request.error().message);
-  return *std::move(request);
+  return must_parse(parse_completion_request, body);
 }
 
 ApiError chat_error(const json& fields) {
   json body = chat_body();
   body.update(fields);
-  auto request = parse_chat_request(body, kRules);
-  return request ? ApiError{200, "accepted: " + body.dump()} : request.error();
+  return error_of_request(parse_chat_request, body);
 }
 
 ApiError completion_error(const json& fields) {
   json body = completion_body();
   body.update(fields);
-  auto request = parse_completion_request(body, kRules);
-  return request ? ApiError{200, "accepted: " + body.dump()} : request.error();
+  return error_of_request(parse_completion_request, body);
 }
 
 TEST(ChatRequest, HasTheDefaultsOfOpenAi) {

@@ -11,14 +11,6 @@ using nlohmann::json;
 
 namespace {
 
-json document_usage_json(const DocumentUsage& document) {
-  return {{"index", document.index},
-          {"id", document.id.empty() ? json() : json(document.id)},
-          {"tokens", document.tokens},
-          {"cached_tokens", document.cached_tokens},
-          {"source", document_source_name(document.source)}};
-}
-
 TokenInfo token_info(const TokenLogprobs& logprobs, const TokenBytes& token_bytes) {
   TokenInfo token{token_bytes(logprobs.chosen.token_id), logprobs.chosen.logprob, {}};
   for (const TokenLogprob& top : logprobs.top) {
@@ -40,22 +32,6 @@ json head_json(const AnswerHead& head, bool chunk) {
 }
 
 }  // namespace
-
-json document_usages_json(const Usage& usage) {
-  json documents = json::array();
-  for (const DocumentUsage& document : usage.documents) {
-    documents.push_back(document_usage_json(document));
-  }
-  return documents;
-}
-
-json usage_json(const Usage& usage) {
-  return {{"prompt_tokens", usage.prompt_tokens},
-          {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
-          {"documents", document_usages_json(usage)}};
-}
 
 json ChoiceBuilder::logprobs_json(const Event& event, const TokenBytes& token_bytes) {
   if (event.logprobs.empty()) return {};

@@ -9,6 +9,7 @@
 
 #include "answer_format.h"
 #include "anyslot/result.h"
+#include "usage_json.h"
 
 namespace anyslot::server {
 
@@ -21,10 +22,6 @@ struct AnswerHead {
   int64_t created = 0;  // seconds since 1970
   std::string model;
 };
-
-nlohmann::json usage_json(const Usage& usage);
-/// What a request's documents were, as every API tells it: [{"index", "id", "tokens", ...}].
-nlohmann::json document_usages_json(const Usage& usage);
 
 /// Puts one choice's events together.
 class ChoiceBuilder {

@@ -19,14 +19,8 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using testing_support::TemporaryFolder;
 
-class PageTest : public ::testing::Test {
+class PageTest : public SharedServerTest<PageTest> {
  protected:
-  static void SetUpTestSuite() { server = new TestServer(bundled_config()); }
-  static void TearDownTestSuite() {
-    delete server;
-    server = nullptr;
-  }
-
   static ClientReply get(const std::string& path,
                          const std::map<std::string, std::string>& headers = {}) {
     return server->connect().request("GET", path, "", headers);
@@ -43,11 +37,7 @@ class PageTest : public ::testing::Test {
   static std::string body_of(const std::string& reply) {
     return reply.substr(reply.find("\r\n\r\n") + 4);
   }
-
-  static TestServer* server;
 };
-
-TestServer* PageTest::server = nullptr;
 
 TEST_F(PageTest, ServesEveryFileWithItsType) {
   const std::map<std::string, std::string> types = {{"html", "text/html; charset=utf-8"},

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "answer_request.h"
 #include "api_keys.h"
 #include "document_fields.h"
 #include "json_body.h"

@@ -18,9 +18,9 @@ const std::string kChunked =
     "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     "Transfer-Encoding: chunked\r\n\r\n";
 
-class LimitsTest : public ::testing::Test {
- protected:
-  static ServerOptions small_limits() {
+class LimitsTest : public SharedServerTest<LimitsTest> {
+ public:
+  static ServerOptions options() {
     ServerOptions options;
     options.limits.max_body_bytes = 10'000;
     options.limits.max_header_bytes = 2'000;
@@ -31,20 +31,13 @@ class LimitsTest : public ::testing::Test {
     options.limits.idle_timeout = std::chrono::milliseconds(500);
     return options;
   }
-  static void SetUpTestSuite() { server = new TestServer(bundled_config(), small_limits()); }
-  static void TearDownTestSuite() {
-    delete server;
-    server = nullptr;
-  }
+
+ protected:
   void TearDown() override {
     EXPECT_EQ(server->connect().get("/health").status, 200);
     server->expect_idle();
   }
-
-  static TestServer* server;
 };
-
-TestServer* LimitsTest::server = nullptr;
 
 TEST_F(LimitsTest, RefusesUnknownPathsAndMethods) {
   TestClient client = server->connect();

@@ -21,13 +21,8 @@ const json kDocuments = json::parse(R"([
     {"id": "b", "title": "Fenholm",
      "text": "Fenholm is a city in Norway. The river Ilka flows through it."}])");
 
-class ServerTest : public ::testing::Test {
+class ServerTest : public SharedServerTest<ServerTest> {
  protected:
-  static void SetUpTestSuite() { server = new TestServer(bundled_config()); }
-  static void TearDownTestSuite() {
-    delete server;
-    server = nullptr;
-  }
   void TearDown() override { server->expect_idle(); }
 
   static json chat(json fields = json::object()) {
@@ -64,11 +59,7 @@ class ServerTest : public ::testing::Test {
     }
     return text;
   }
-
-  static TestServer* server;
 };
-
-TestServer* ServerTest::server = nullptr;
 
 TEST_F(ServerTest, AnswersAChatFromDocuments) {
   TestClient client = server->connect();

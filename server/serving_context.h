@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "active_requests.h"
-#include "answer_request.h"
 #include "anyslot/engine.h"
 #include "gate.h"
 #include "metrics.h"
+#include "request_rules.h"
 #include "server_limits.h"
 
 namespace anyslot::server {

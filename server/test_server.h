@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -43,6 +45,22 @@ class TestServer {
   Engine engine_;
   std::unique_ptr<Server> server_;
   std::thread thread_;
+};
+
+/// Tests that share a server of the bundled model; Self: the fixture, whose server it is, and which
+/// may have options of its own.
+template <typename Self>
+class SharedServerTest : public ::testing::Test {
+ public:
+  static ServerOptions options() { return {}; }
+
+ protected:
+  static void SetUpTestSuite() {
+    server = std::make_unique<TestServer>(bundled_config(), Self::options());
+  }
+  static void TearDownTestSuite() { server.reset(); }
+
+  inline static std::unique_ptr<TestServer> server;
 };
 
 }  // namespace anyslot::server

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "answer_request.h"
 #include "json_body.h"
 #include "request_fields.h"
 #include "worker_reply.h"
