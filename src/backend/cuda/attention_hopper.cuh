@@ -74,32 +74,15 @@ class Ring {
   int phase_ = 0;
 };
 
-/// Copies the cursor's pages. What no row sees, and what is missing to a whole stage, becomes
-/// zeros.
 template <typename T>
 __device__ void copy_stage(const AttentionArgs& args, const Cursor& cursor, int kv_head,
                            uint32_t to) {
-  constexpr int kChunks = kHeadDim / 8;
-  constexpr int kPageChunks = kBlockSize * kChunks;
-  const int32_t* blocks = args.blocks + cursor.range().blocks + cursor.first_token() / kBlockSize;
-  const int num_pages = cursor.num_pages();
-  const int first = cursor.range().begin - cursor.first_token();
-  const int end = cursor.range().end - cursor.first_token();
-#pragma unroll 4
-  for (int i = 0; i < kStagePages * kPageChunks / kGroupThreads; ++i) {
-    const int index = i * kGroupThreads + static_cast<int>(threadIdx.x) % kGroupThreads;
-    const int page = index / kPageChunks;
-    const int chunk = index % kPageChunks;
-    const int token = page * kBlockSize + chunk / kChunks;
-    const int column = chunk % kChunks;
-    const bool valid = token >= first && token < end;
-    const int block = __ldg(blocks + min(page, num_pages - 1));
-    const T* key = key_page<T>(args, block, kv_head) + chunk * 8;
-    const uint32_t place =
-        to + column / 8 * kHalfBytes + token * kRowBytes + ((column ^ token) % 8) * 16;
-    copy_async(place, key, valid);
-    copy_async(place + kMatrixBytes, key + value_offset(args), valid);
-  }
+  const auto place_of = [to](int page, int token, int column) {
+    return to + column / 8 * kHalfBytes + (page * kBlockSize + token) * kRowBytes +
+           (column ^ token) % 8 * 16;
+  };
+  copy_pages<T, kHeadDim, kStagePages, kGroupThreads, true>(
+      args, cursor, kv_head, static_cast<int>(threadIdx.x) % kGroupThreads, place_of, kMatrixBytes);
 }
 
 /// Rows of a warp as they meet a range, in registers.
@@ -188,6 +171,18 @@ __device__ inline void give_turn(int consumer) {
                : "memory");
 }
 
+/// Waits until the stage is there and the tensor cores are this consumer's; Q is turned by then.
+template <typename T>
+__device__ inline void meet_stage(const AttentionArgs& args, const Cursor& cursor,
+                                  const LaneRows& rows, const Ring& ring, int consumer,
+                                  Meeting& meeting, uint32_t (&q)[kHeadDim / 16][4]) {
+  meet_range<T>(args, cursor, rows, meeting, q);
+  ring.wait_full();
+  show_to_products();
+  take_turn(consumer);
+  begin_products();
+}
+
 /// One unit's stages for the 64 rows of a warp group.
 template <typename T>
 __device__ void attend(const AttentionArgs& args, const WorkItem& item, const LaneRows& rows,
@@ -197,11 +192,7 @@ __device__ void attend(const AttentionArgs& args, const WorkItem& item, const La
   uint32_t q[kHeadDim / 16][4];
   uint32_t p[kStagePages][4];
   float s[16][4];
-  meet_range<T>(args, cursor, rows, meeting, q);
-  ring.wait_full();
-  show_to_products();
-  take_turn(consumer);
-  begin_products();
+  meet_stage<T>(args, cursor, rows, ring, consumer, meeting, q);
   score_keys<T>(q, ring.stage(), s);
   give_turn(consumer);
   wait_for_products<0>();
@@ -210,11 +201,7 @@ __device__ void attend(const AttentionArgs& args, const WorkItem& item, const La
   for (cursor.next(); !cursor.done(); cursor.next()) {
     const Ring before = ring;
     ring.next();
-    meet_range<T>(args, cursor, rows, meeting, q);
-    ring.wait_full();
-    show_to_products();
-    take_turn(consumer);
-    begin_products();
+    meet_stage<T>(args, cursor, rows, ring, consumer, meeting, q);
     score_keys<T>(q, ring.stage(), s);
     add_values<T>(p, before.stage() + kMatrixBytes, state.out);
     give_turn(consumer);
@@ -270,7 +257,7 @@ __device__ inline void for_each_unit(const AttentionArgs& args, const Work& work
 }
 
 template <typename T>
-__device__ void copy_pages(const AttentionArgs& args, Ring ring) {
+__device__ void copy_units(const AttentionArgs& args, Ring ring) {
   for_each_unit(args, [&](const Unit& unit) {
     for (Cursor cursor(args, unit.item); !cursor.done(); cursor.next()) {
       ring.wait_empty();
@@ -313,7 +300,7 @@ __global__ void __launch_bounds__(kThreads, 1) hopper_attention(AttentionArgs ar
   const int warp_group = __shfl_sync(0xffffffffU, threadIdx.x / kGroupThreads, 0);
   if (warp_group == 0) {
     give_registers<kCopierRegisters>();
-    copy_pages<T>(args, ring);
+    copy_units<T>(args, ring);
   } else {
     take_registers<kConsumerRegisters>();
     attend_rows<T>(args, ring, warp_group - 1);
