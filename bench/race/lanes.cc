@@ -17,32 +17,26 @@ namespace anyslot::bench {
 
 namespace {
 
-/// What a lane of a method says, without its target.
+/// What a lane of a method says.
+struct MethodNote {
+  Method method;
+  const char* note;
+  LaneReuse reuse;
+};
+constexpr MethodNote kNotes[] = {
+    {Method::kLazy, "one cached copy of each document fits every slot", LaneReuse::kDocuments},
+    {Method::kBlock, "copies the cached documents, turns their keys", LaneReuse::kDocuments},
+    {Method::kMepic, "one cached copy, turned anew at every step", LaneReuse::kDocuments},
+    {Method::kPrefix, "reuses only what begins like an earlier prompt", LaneReuse::kPrefix},
+    {Method::kFull, "computes everything, every time", LaneReuse::kNothing}};
+
+/// Without its target.
 Lane method_lane(Method method) {
   Lane lane;
   lane.name = method_name(method);
-  switch (method) {
-    case Method::kLazy:
-      lane.note = "one cached copy of each document fits every slot";
-      lane.reuse = LaneReuse::kDocuments;
-      break;
-    case Method::kBlock:
-      lane.note = "copies the cached documents, turns their keys";
-      lane.reuse = LaneReuse::kDocuments;
-      break;
-    case Method::kMepic:
-      lane.note = "one cached copy, turned anew at every step";
-      lane.reuse = LaneReuse::kDocuments;
-      break;
-    case Method::kPrefix:
-      lane.note = "reuses only what begins like an earlier prompt";
-      lane.reuse = LaneReuse::kPrefix;
-      break;
-    case Method::kFull:
-      lane.note = "computes everything, every time";
-      lane.reuse = LaneReuse::kNothing;
-      break;
-  }
+  const MethodNote* note = std::ranges::find(kNotes, method, &MethodNote::method);
+  lane.note = note->note;
+  lane.reuse = note->reuse;
   return lane;
 }
 
