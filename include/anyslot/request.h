@@ -50,8 +50,8 @@ struct Segment {
   /// the document is cold. 0: without limit; unset: as requests before had it.
   std::optional<int64_t> ttl_seconds = std::nullopt;
   /// Of a document: spares it from eviction for so many seconds, [0, 315360000], after this use,
-  /// where pins have room for it and the method encodes documents alone. Ends no longer hold. 0:
-  /// off.
+  /// where pins have room for it and the method encodes documents alone; a longer hold that it has
+  /// stays. 0: off.
   int64_t hold_seconds = 0;
   std::string name = {};  // what errors call it; empty: "segments[INDEX]"
 };
