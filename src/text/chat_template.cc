@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <ctime>
 #include <exception>
-#include <minja/chat-template.hpp>
+#include <iomanip>
+#include <minja/minja.hpp>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -229,25 +233,67 @@ Status check_input(const std::vector<ChatMessage>& messages,
 
 }  // namespace
 
+namespace {
+
+/// What templates call to write today's date.
+minja::Value strftime_now() {
+  return minja::Value::callable([](const std::shared_ptr<minja::Context>& /*caller*/,
+                                   minja::ArgumentsValue& args) {
+    args.expectArgs("strftime_now", {1, 1}, {0, 0});
+    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+    std::tm local{};
+    localtime_r(&now, &local);
+    std::ostringstream text;
+    text << std::put_time(&local, args.args[0].get<std::string>().c_str());
+    return minja::Value(text.str());
+  });
+}
+
+/// The variables of one rendering. A macro holds those it was defined among, which hold the macro:
+/// at the end they let go of everything, else each rendering would stay in memory.
+class Variables {
+ public:
+  explicit Variables(ordered_json values)
+      : context_(minja::Context::make(minja::Value(std::move(values)))) {
+    context_->set("strftime_now", strftime_now());
+  }
+  ~Variables() {
+    for (const minja::Value& key : context_->keys()) context_->set(key, minja::Value());
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+
+  const std::shared_ptr<minja::Context>& context() const { return context_; }
+
+ private:
+  std::shared_ptr<minja::Context> context_;
+};
+
+}  // namespace
+
 class ChatTemplate::Renderer {
  public:
   explicit Renderer(const ChatTemplateSource& source)
-      : template_(source.text, source.bos_token, source.eos_token) {}
+      : root_(minja::Parser::parse(
+            source.text,
+            {.trim_blocks = true, .lstrip_blocks = true, .keep_trailing_newline = false})),
+        bos_token_(source.bos_token),
+        eos_token_(source.eos_token) {}
 
   std::string render(const Conversation& conversation) const {
-    minja::chat_template_inputs inputs;
-    inputs.messages = conversation.messages;
-    inputs.add_generation_prompt = true;
-    if (!conversation.documents.empty()) {
-      inputs.extra_context = {{"documents", conversation.documents}};
-    }
-    minja::chat_template_options options;
-    options.apply_polyfills = false;
-    return template_.apply(inputs, options);
+    ordered_json values = {{"messages", conversation.messages},
+                           {"add_generation_prompt", true},
+                           {"bos_token", bos_token_},
+                           {"eos_token", eos_token_}};
+    if (!conversation.documents.empty()) values["documents"] = conversation.documents;
+    const Variables variables(std::move(values));
+    return root_->render(variables.context());
   }
 
  private:
-  minja::chat_template template_;
+  std::shared_ptr<minja::TemplateNode> root_;
+  std::string bos_token_;
+  std::string eos_token_;
 };
 
 ChatTemplate::ChatTemplate(std::shared_ptr<const Renderer> renderer)

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <nlohmann/json.hpp>
 
@@ -117,6 +118,26 @@ TEST(ChatTemplate, PassesOnWhatTheTemplateRefuses) {
   const auto segments = chat.render({{ChatRole::kSystem, "x", {}}}, {});
   ASSERT_FALSE(segments.ok());
   EXPECT_THAT(segments.status().message(), HasSubstr("no system role"));
+}
+
+TEST(ChatTemplate, AnErrorNamesTheTemplatesLine) {
+  const ChatTemplate chat = load_template(
+      "{{ bos_token }}\n{% for m in messages %}\n{{ m.content + 1 | nothing }}{% endfor %}");
+  const auto segments = chat.render({{ChatRole::kUser, "x", {}}}, {});
+  ASSERT_FALSE(segments.ok());
+  EXPECT_EQ(segments.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(segments.status().message(), HasSubstr("at row 3, column"));
+}
+
+TEST(ChatTemplate, ARenderingWithMacrosLeavesNothingInMemory) {
+  const ChatTemplate chat = load_template(
+      "{% macro one(m) %}[{{ m.content }}]{% endmacro %}"
+      "{% for m in messages %}{{ one(m) }}{% endfor %}");
+  const std::vector<ChatMessage> messages = {{ChatRole::kUser, std::string(100'000, 'x'), {}}};
+  ASSERT_TRUE(chat.render(messages, {}).ok());
+  const size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(chat.render(messages, {}).ok());
+  EXPECT_LT(mallinfo2().uordblks, before + 1'000'000);
 }
 
 TEST(ChatTemplate, IsAbsentInAFolderWithoutOne) {
