@@ -21,6 +21,9 @@ if(ANYSLOT_SANITIZE)
                                                    -fno-omit-frame-pointer)
   target_link_options(anyslot_options INTERFACE -fsanitize=${ANYSLOT_SANITIZE})
 endif()
+if(ANYSLOT_FUZZ)
+  target_compile_options(anyslot_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # anyslot_folder(NAME SOURCES a.cc ... DEPS other_folder ... LIBS Package::target ...)
 # The library anyslot_NAME, for the tests and for other folders; its objects also go into the library `anyslot`.

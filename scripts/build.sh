@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds AnySlot. The release build leaves the program at build/anyslot, the others in build/PRESET/.
 #
-#   scripts/build.sh [--preset release|debug|asan|tsan] [--target NAME]... [--configure-only] [--no-install]
+#   scripts/build.sh [--preset release|debug|asan|tsan|fuzz] [--target NAME]... [--configure-only] [--no-install]
 #                    [-- CMAKE-ARGUMENT...]
 #
 #   --target NAME      build only this target (may be given several times)

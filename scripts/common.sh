@@ -25,8 +25,8 @@ as_root() {
 build_dir() {
   case $1 in
     release) echo build ;;
-    debug | asan | tsan) echo "build/$1" ;;
-    *) fail "unknown preset '$1'" "use release, debug, asan or tsan" ;;
+    debug | asan | tsan | fuzz) echo "build/$1" ;;
+    *) fail "unknown preset '$1'" "use release, debug, asan, tsan or fuzz" ;;
   esac
 }
 
