@@ -25,6 +25,13 @@ if(NODE_PROGRAM)
                                 ${PROJECT_SOURCE_DIR}/models/rag-demo-14m)
   set_tests_properties(clients PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
 
+  # Tokenizers and chat templates of real models against Hugging Face's own implementations.
+  add_test(NAME tokenizers COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/tokenizers/run.mjs $<TARGET_FILE:text_lines>)
+  set_tests_properties(tokenizers PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
+  if(TARGET minja::minja)
+    set_tests_properties(tokenizers PROPERTIES ENVIRONMENT ANYSLOT_CHAT_TEMPLATES=1)
+  endif()
+
   # Pages in a real Chromium; tests/browser/run.mjs says when they are skipped.
   foreach(page sweep_report)
     add_test(NAME browser_${page} COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/browser/run.mjs ${page}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs from npm what tests are made with: into tests/clients/node_modules the clients that the server is driven with,
-# into tests/browser/node_modules what drives the system's Chromium. The versions are those of each package-lock.json.
-# Without them the tests 'clients' and 'browser_...' are skipped.
+# into tests/browser/node_modules what drives the system's Chromium, into tests/tokenizers/node_modules Hugging Face's own
+# tokenizers and the files of real models (500 MB). The versions are those of each package-lock.json.
+# Without them the tests 'clients', 'browser_...' and 'tokenizers' are skipped.
 #
 #   scripts/install-clients.sh [--optional]
 #
@@ -22,7 +23,7 @@ esac
 # unusable MESSAGE CURE
 unusable() {
   [ $optional = yes ] || fail "$@"
-  echo "warning: $1, so the tests 'clients' and 'browser_...' will be skipped ($2)" >&2
+  echo "warning: $1, so the tests 'clients', 'browser_...' and 'tokenizers' will be skipped ($2)" >&2
   exit 0
 }
 if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then
@@ -31,7 +32,7 @@ fi
 major=$(node --print 'process.versions.node.split(".")[0]')
 [ "$major" -ge 20 ] || unusable "Node.js $major is too old for these packages, which need 20" "install a newer one"
 
-for folder in tests/clients tests/browser; do
+for folder in tests/clients tests/browser tests/tokenizers; do
   installed=$folder/node_modules/.package-lock.json
   if [ -e "$installed" ] && [ ! "$folder/package-lock.json" -nt "$installed" ]; then
     continue
