@@ -8,10 +8,10 @@ namespace anyslot {
 
 namespace {
 
-bool stands_alone(std::string_view text, ByteRange plain, size_t begin, size_t end) {
-  const bool word_before =
-      begin > plain.begin && is_word_character(last_code_point(text.substr(0, begin)));
-  const bool word_behind = end < plain.end && is_word_character(first_code_point(text.substr(end)));
+bool stands_alone(std::string_view text, size_t begin, size_t end) {
+  const bool word_before = begin > 0 && is_word_character(last_code_point(text.substr(0, begin)));
+  const bool word_behind =
+      end < text.size() && is_word_character(first_code_point(text.substr(end)));
   return !word_before && !word_behind;
 }
 
@@ -48,9 +48,9 @@ int32_t AddedTokens::Trie::child(int32_t node, char byte) const {
   return 0;
 }
 
-void AddedTokens::Trie::insert(std::string_view content, int32_t token) {
+void AddedTokens::Trie::insert(const AddedToken& token, int32_t index) {
   int32_t node = 0;
-  for (const char byte : content) {
+  for (const char byte : token.content) {
     int32_t next = child(node, byte);
     if (next == 0) {
       next = static_cast<int32_t>(nodes_.size());
@@ -63,16 +63,20 @@ void AddedTokens::Trie::insert(std::string_view content, int32_t token) {
     }
     node = next;
   }
-  nodes_[node].token = token;
+  nodes_[node].token = index;
+  nodes_[node].anywhere = token.anywhere;
+  has_anywhere_ = has_anywhere_ || token.anywhere;
 }
 
-int32_t AddedTokens::Trie::longest_prefix(std::string_view text) const {
+int32_t AddedTokens::Trie::longest(std::string_view text, size_t at, size_t any_end,
+                                   size_t markup_end) const {
   int32_t longest = kNone;
   int32_t node = 0;
-  for (const char byte : text) {
-    node = child(node, byte);
+  while (at < any_end) {
+    node = child(node, text[at++]);
     if (node == 0) break;
-    if (nodes_[node].token != kNone) longest = nodes_[node].token;
+    const Node& here = nodes_[node];
+    if (here.token != kNone && (here.anywhere || at <= markup_end)) longest = here.token;
   }
   return longest;
 }
@@ -80,55 +84,44 @@ int32_t AddedTokens::Trie::longest_prefix(std::string_view text) const {
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
   for (size_t i = 0; i < tokens_.size(); ++i) {
     Trie& trie = tokens_[i].normalized ? normalized_ : exact_;
-    trie.insert(tokens_[i].content, static_cast<int32_t>(i));
+    trie.insert(tokens_[i], static_cast<int32_t>(i));
   }
 }
 
-std::vector<TextPiece> AddedTokens::split(std::string_view text,
+std::vector<TextPiece> AddedTokens::split(const Trie& trie, std::string_view text,
                                           std::span<const ByteRange> markup) const {
   std::vector<TextPiece> pieces;
-  split_plain(exact_, text, {0, text.size()}, markup, pieces);
-  if (normalized_.empty()) return pieces;
-
-  std::vector<TextPiece> finer;
-  for (const TextPiece& piece : pieces) {
-    if (piece.id != TextPiece::kPlain) {
-      finer.push_back(piece);
-    } else {
-      split_plain(normalized_, text, {piece.begin, piece.end}, markup, finer);
+  size_t done = 0;  // everything before this is in a piece
+  auto range = markup.begin();
+  for (size_t at = 0; at < text.size();) {
+    while (range != markup.end() && range->end <= at) ++range;
+    const bool in_markup = range != markup.end() && range->begin <= at;
+    if (!in_markup && !trie.has_anywhere()) {
+      if (range == markup.end()) break;
+      at = range->begin;
+      continue;
     }
-  }
-  return finer;
-}
-
-void AddedTokens::split_plain(const Trie& trie, std::string_view text, ByteRange plain,
-                              std::span<const ByteRange> markup,
-                              std::vector<TextPiece>& pieces) const {
-  size_t done = plain.begin;  // everything before this is in a piece
-  const auto first = std::ranges::partition_point(
-      markup, [&](const ByteRange& range) { return range.end <= plain.begin; });
-  for (auto range = first; range != markup.end() && range->begin < plain.end; ++range) {
-    const size_t low = std::max(range->begin, plain.begin);
-    const size_t high = std::min(range->end, plain.end);
-    for (size_t at = std::max(low, done); at < high;) {
-      const int32_t index = trie.longest_prefix(text.substr(at, high - at));
-      if (index == Trie::kNone) {
-        ++at;
-        continue;
-      }
-      const AddedToken& token = tokens_[index];
-      size_t begin = at;
-      size_t end = at + token.content.size();
-      at = end;
-      if (token.single_word && !stands_alone(text, plain, begin, end)) continue;
-      if (token.lstrip) begin = skip_space_before(text, begin, std::max(low, done));
-      if (token.rstrip) end = skip_space_behind(text, end, high);
-      if (begin > done) pieces.push_back({done, begin, TextPiece::kPlain});
-      pieces.push_back({begin, end, token.id});
-      done = at = end;
+    const size_t markup_end = in_markup ? range->end : at;
+    const size_t any_end = trie.has_anywhere() ? text.size() : markup_end;
+    const int32_t index = trie.longest(text, at, any_end, markup_end);
+    if (index == Trie::kNone) {
+      ++at;
+      continue;
     }
+    const AddedToken& token = tokens_[index];
+    size_t begin = at;
+    size_t end = at + token.content.size();
+    at = end;
+    if (token.single_word && !stands_alone(text, begin, end)) continue;
+    const size_t low = token.anywhere ? 0 : range->begin;
+    if (token.lstrip) begin = skip_space_before(text, begin, std::max(low, done));
+    if (token.rstrip) end = skip_space_behind(text, end, token.anywhere ? any_end : markup_end);
+    if (begin > done) pieces.push_back({done, begin, TextPiece::kPlain});
+    pieces.push_back({begin, end, token.id});
+    done = at = end;
   }
-  if (plain.end > done) pieces.push_back({done, plain.end, TextPiece::kPlain});
+  if (text.size() > done) pieces.push_back({done, text.size(), TextPiece::kPlain});
+  return pieces;
 }
 
 }  // namespace anyslot

@@ -16,11 +16,12 @@ namespace anyslot {
 /// A token that is found in the text as it is written, before the model sees it.
 struct AddedToken {
   int32_t id = 0;
-  std::string content;       // not empty
+  std::string content;       // not empty; of a normalized one what normalizing makes of it
   bool single_word = false;  // only where no word character touches it
   bool lstrip = false;       // takes the white space before it along
   bool rstrip = false;       // takes the white space behind it along
-  bool normalized = false;   // looked for in what the others have left
+  bool normalized = false;   // looked for in what the others have left, once that is normalized
+  bool anywhere = false;     // in content too, not only in markup
 };
 
 /// A stretch of a text: one added token, or text for the model.
@@ -37,19 +38,30 @@ class AddedTokens {
   AddedTokens() = default;
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
-  /// Cuts `text` into pieces that cover it. A token counts only when it lies wholly in one range of
-  /// `markup` (ascending, disjoint, inside the text), and takes white space from that range only.
-  std::vector<TextPiece> split(std::string_view text, std::span<const ByteRange> markup) const;
+  /// Cuts `text` into pieces that cover it, at the tokens that are not normalized. Unless it may
+  /// stand anywhere, a token counts only when it lies wholly in one range of `markup` (ascending,
+  /// disjoint, inside the text), and takes white space from that range only.
+  std::vector<TextPiece> split(std::string_view text, std::span<const ByteRange> markup) const {
+    return split(exact_, text, markup);
+  }
+  /// The same at the normalized ones, for a text that is normalized.
+  std::vector<TextPiece> split_normalized(std::string_view text,
+                                          std::span<const ByteRange> markup) const {
+    return split(normalized_, text, markup);
+  }
+  bool has_normalized() const { return !normalized_.empty(); }
 
  private:
   /// The contents of some tokens as a tree of bytes, and their indices in tokens_.
   class Trie {
    public:
     Trie();
-    void insert(std::string_view content, int32_t token);
-    /// The longest token that `text` starts with, or kNone.
-    int32_t longest_prefix(std::string_view text) const;
+    void insert(const AddedToken& token, int32_t index);
+    /// The longest token that stands at `at` and ends by `any_end`, or by `markup_end` if it may
+    /// not stand anywhere; or kNone.
+    int32_t longest(std::string_view text, size_t at, size_t any_end, size_t markup_end) const;
     bool empty() const { return nodes_.size() == 1; }
+    bool has_anywhere() const { return has_anywhere_; }
 
     static constexpr int32_t kNone = -1;
 
@@ -57,16 +69,17 @@ class AddedTokens {
     struct Node {
       std::vector<std::pair<char, int32_t>> children;
       int32_t token = kNone;  // the token that ends here
+      bool anywhere = false;  // of that token
     };
     int32_t child(int32_t node, char byte) const;
 
     std::vector<Node> nodes_;
     std::array<int32_t, 256> from_root_{};  // 0: none
+    bool has_anywhere_ = false;
   };
 
-  /// Appends the pieces of [begin, end) of the text.
-  void split_plain(const Trie& trie, std::string_view text, ByteRange plain,
-                   std::span<const ByteRange> markup, std::vector<TextPiece>& pieces) const;
+  std::vector<TextPiece> split(const Trie& trie, std::string_view text,
+                               std::span<const ByteRange> markup) const;
 
   std::vector<AddedToken> tokens_;
   Trie exact_;

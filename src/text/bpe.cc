@@ -1,11 +1,15 @@
 #include "text/bpe.h"
 
 #include <algorithm>
-#include <bit>
+#include <utility>
+
+#include "text/utf8.h"
 
 namespace anyslot {
 
 namespace {
+
+constexpr std::string_view kMetaspaceBytes = "\xE2\x96\x81";
 
 // Up to here searching the whole word for the next merge is faster than keeping a heap.
 constexpr size_t kShortWord = 48;
@@ -19,46 +23,93 @@ struct WorseCandidate {
 
 }  // namespace
 
-MergeTable::MergeTable(const std::vector<BpeMerge>& merges)
-    : entries_(std::bit_ceil(2 * merges.size() + 1)), mask_(entries_.size() - 1) {
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const BpeMerge& merge = merges[rank];
-    const uint64_t pair = pair_of(merge.left, merge.right);
-    size_t i = slot_of(pair);
-    while (entries_[i].pair != kNoPair && entries_[i].pair != pair) i = (i + 1) & mask_;
-    entries_[i] = {pair, static_cast<int32_t>(rank), merge.result};
+Bpe::Bpe(Options options) : options_(std::move(options)), merges_(options_.merges) {
+  options_.merges = {};
+}
+
+void Bpe::encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const {
+  if (!options_.joined_to_metaspace || options_.ignore_merges) {
+    return encode_part(word, scratch, ids);
+  }
+  for (size_t begin = 0; begin < word.size();) {
+    const size_t end = next_cut(word, begin + 1);
+    encode_part(word.substr(begin, end - begin), scratch, ids);
+    begin = end;
   }
 }
 
-Bpe::Bpe(Options options)
-    : byte_ids_(options.byte_ids),
-      merges_(options.merges),
-      ignore_merges_(options.ignore_merges),
-      whole_words_(std::move(options.whole_words)) {}
+/// The first place at or behind `from` where the word may be cut before a metaspace.
+size_t Bpe::next_cut(std::string_view word, size_t from) const {
+  for (size_t at = word.find(kMetaspaceBytes, from); at != std::string_view::npos;
+       at = word.find(kMetaspaceBytes, at + 1)) {
+    const char32_t before = last_code_point(word.substr(0, at));
+    if (!std::ranges::binary_search(*options_.joined_to_metaspace, before)) return at;
+  }
+  return word.size();
+}
 
-void Bpe::encode_word(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const {
-  if (ignore_merges_) {
-    if (const auto whole = whole_words_.find(word); whole != whole_words_.end()) {
-      ids.push_back(whole->second);
+void Bpe::encode_part(std::string_view part, Scratch& scratch, std::vector<int32_t>& ids) const {
+  const bool may_be_known = part.size() <= WordCache::kMaxWord;
+  if (may_be_known) {
+    const std::span<const int32_t> known = scratch.cache.find(part);
+    if (!known.empty()) {
+      ids.insert(ids.end(), known.begin(), known.end());
       return;
     }
   }
-  if (word.size() <= kShortWord) {
-    merge_short(word, scratch, ids);
+  scratch.ids.clear();
+  const auto whole =
+      options_.ignore_merges ? options_.whole_words.find(part) : options_.whole_words.end();
+  if (whole != options_.whole_words.end()) {
+    scratch.ids.push_back(whole->second);
   } else {
-    merge_long(word, scratch, ids);
+    find_symbols(part, scratch.ids);
+    if (scratch.ids.size() <= kShortWord) {
+      merge_short(scratch);
+    } else {
+      merge_long(scratch);
+    }
   }
+  if (may_be_known) scratch.cache.put(part, scratch.ids);
+  ids.insert(ids.end(), scratch.ids.begin(), scratch.ids.end());
 }
 
-void Bpe::merge_short(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const {
+void Bpe::find_symbols(std::string_view part, std::vector<int32_t>& symbols) const {
+  if (options_.by_character) return find_character_symbols(part, symbols);
+  for (const char byte : part) symbols.push_back(options_.byte_ids[static_cast<uint8_t>(byte)]);
+}
+
+void Bpe::find_character_symbols(std::string_view part, std::vector<int32_t>& symbols) const {
+  bool unknown = false;  // one is still to be written
+  const auto write_unknown = [&] {
+    if (std::exchange(unknown, false)) symbols.push_back(*options_.unknown_id);
+  };
+  const auto has_id = [&](char byte) { return options_.byte_ids[static_cast<uint8_t>(byte)] >= 0; };
+  while (!part.empty()) {
+    const std::string_view character = part.substr(0, next_utf8_unit(part).size);
+    const int32_t id = options_.characters.find(first_code_point(part));
+    part.remove_prefix(character.size());
+    if (id != CharacterTable::kNone) {
+      write_unknown();
+      symbols.push_back(id);
+    } else if (std::ranges::all_of(character, has_id)) {
+      for (const char byte : character) {
+        symbols.push_back(options_.byte_ids[static_cast<uint8_t>(byte)]);
+      }
+    } else if (options_.unknown_id) {
+      if (!options_.fuse_unknown) write_unknown();
+      unknown = true;
+    }
+  }
+  write_unknown();
+}
+
+void Bpe::merge_short(Scratch& scratch) const {
   std::vector<int32_t>& symbols = scratch.ids;
   std::vector<const MergeTable::Entry*>& joins = scratch.joins;  // joins[i]: of symbols i and i + 1
-  symbols.clear();
   joins.clear();
-  for (const char byte : word) {
-    symbols.push_back(byte_ids_[static_cast<uint8_t>(byte)]);
-    if (symbols.size() > 1)
-      joins.push_back(merges_.find(symbols[symbols.size() - 2], symbols.back()));
+  for (size_t i = 1; i < symbols.size(); ++i) {
+    joins.push_back(merges_.find(symbols[i - 1], symbols[i]));
   }
   while (true) {
     const MergeTable::Entry* best = nullptr;
@@ -76,14 +127,13 @@ void Bpe::merge_short(std::string_view word, Scratch& scratch, std::vector<int32
     if (at > 0) joins[at - 1] = merges_.find(symbols[at - 1], symbols[at]);
     if (at < joins.size()) joins[at] = merges_.find(symbols[at], symbols[at + 1]);
   }
-  ids.insert(ids.end(), symbols.begin(), symbols.end());
 }
 
-void Bpe::merge_long(std::string_view word, Scratch& scratch, std::vector<int32_t>& ids) const {
+void Bpe::merge_long(Scratch& scratch) const {
   constexpr int32_t kDead = -1;  // the id of a node that was joined to its left neighbour
   auto& nodes = scratch.nodes;
   auto& heap = scratch.heap;
-  const auto size = static_cast<int32_t>(word.size());
+  const auto size = static_cast<int32_t>(scratch.ids.size());
   nodes.clear();
   heap.clear();
   const auto candidate = [&](int32_t left) {
@@ -99,7 +149,7 @@ void Bpe::merge_long(std::string_view word, Scratch& scratch, std::vector<int32_
   };
 
   for (int32_t i = 0; i < size; ++i) {
-    nodes.push_back({byte_ids_[static_cast<uint8_t>(word[i])], i - 1, i + 1 < size ? i + 1 : -1});
+    nodes.push_back({scratch.ids[i], i - 1, i + 1 < size ? i + 1 : -1});
   }
   for (int32_t i = 0; i < size; ++i) candidate(i);
   std::make_heap(heap.begin(), heap.end(), WorseCandidate{});
@@ -119,7 +169,8 @@ void Bpe::merge_long(std::string_view word, Scratch& scratch, std::vector<int32_
     if (left.previous >= 0) push(left.previous);
     push(best.left);
   }
-  for (int32_t i = 0; i >= 0; i = nodes[i].next) ids.push_back(nodes[i].id);
+  scratch.ids.clear();
+  for (int32_t i = 0; i >= 0; i = nodes[i].next) scratch.ids.push_back(nodes[i].id);
 }
 
 }  // namespace anyslot

@@ -1,12 +1,7 @@
 #include "text/bpe_reader.h"
 
-#include <array>
 #include <optional>
 #include <utility>
-
-#include "text/byte_level.h"
-#include "text/json_fields.h"
-#include "text/utf8.h"
 
 namespace anyslot {
 
@@ -19,10 +14,7 @@ Status read_vocabulary(const json& vocab, const std::string& where, Vocabulary& 
     if (!id.is_number_integer()) {
       return failed_precondition(where + ": the id of '" + name + "' must be a whole number");
     }
-    // A name outside the byte-level alphabet is no result of merging and decodes to itself.
-    const std::optional<std::string> bytes = alphabet_to_bytes(name);
-    const Status status =
-        vocabulary.add(id.get<int64_t>(), {.name = name, .bytes = bytes.value_or(name)});
+    const Status status = vocabulary.add(id.get<int64_t>(), {.name = name, .in_model = true});
     if (!status.ok()) return failed_precondition(where + ": " + status.message());
   }
   return {};
@@ -42,9 +34,12 @@ std::optional<std::pair<std::string, std::string>> merge_names(const json& merge
   return std::pair(text.substr(0, space), text.substr(space + 1));
 }
 
-Status read_merges(const json& merges, const std::string& where, const Vocabulary& vocabulary,
-                   std::vector<BpeMerge>& out) {
-  out.reserve(merges.size());
+Status read_merges(const json& merges, const std::string& where, TokenizerDescription& out) {
+  const auto id_of = [&](const std::string& name) {
+    std::optional<int32_t> id = out.vocabulary.id(name);
+    return id && out.vocabulary.find(*id)->in_model ? id : std::nullopt;
+  };
+  out.merges.reserve(merges.size());
   for (size_t i = 0; i < merges.size(); ++i) {
     const auto names = merge_names(merges[i]);
     if (!names) {
@@ -53,37 +48,25 @@ Status read_merges(const json& merges, const std::string& where, const Vocabular
     }
     const std::string joined = names->first + names->second;
     for (const std::string* name : {&names->first, &names->second, &joined}) {
-      if (!vocabulary.id(*name)) {
+      if (name->empty() || !id_of(*name)) {
         return failed_precondition(indexed(where, i) + ": '" + *name + "' is not in model.vocab");
       }
     }
-    const int32_t result = *vocabulary.id(joined);
-    if (vocabulary.find(result)->special) continue;
-    out.push_back({*vocabulary.id(names->first), *vocabulary.id(names->second), result});
+    out.merges.push_back({*id_of(names->first), *id_of(names->second), *id_of(joined)});
   }
   return {};
 }
 
-bool occurs_in_utf8(int byte) { return byte != 0xC0 && byte != 0xC1 && byte <= 0xF4; }
-
-Status read_byte_ids(const std::string& where, const Vocabulary& vocabulary,
-                     std::array<int32_t, 256>& out) {
-  for (int byte = 0; byte < 256; ++byte) {
-    std::string name;
-    append_code_point(name, byte_to_alphabet(static_cast<uint8_t>(byte)));
-    const std::optional<int32_t> id = vocabulary.id(name);
-    if (!id && occurs_in_utf8(byte)) {
-      return failed_precondition(where + ": '" + name + "', the byte-level token of byte " +
-                                 std::to_string(byte) +
-                                 ", is missing; only byte-level BPE is supported");
-    }
-    if (id && vocabulary.find(*id)->special) {
-      return failed_precondition(where + ": '" + name +
-                                 "' is the token of a byte and cannot be special");
-    }
-    out[byte] = id.value_or(-1);
+Status read_unknown(JsonFields& fields, TokenizerDescription& out) {
+  out.fuse_unknown = fields.bool_or("fuse_unk", false);
+  if (fields.find("unk_token") == nullptr) return {};
+  const std::string name = fields.get_string("unk_token");
+  out.unknown_id = out.vocabulary.id(name);
+  // Over bytes nothing is unknown, and files name tokens there that they do not have.
+  if (fields.ok() && !out.unknown_id && !out.byte_level) {
+    fields.fail("unk_token", "'" + name + "' is not in model.vocab");
   }
-  return {};
+  return fields.status();
 }
 
 void refuse_other_bpe(JsonFields& fields) {
@@ -92,48 +75,33 @@ void refuse_other_bpe(JsonFields& fields) {
   if (const json* dropout = fields.find("dropout"); dropout != nullptr && *dropout != 0) {
     fields.fail("dropout", "must be null: random merges are not supported");
   }
-  if (fields.bool_or("byte_fallback", false)) {
-    fields.fail("byte_fallback", "is not supported: only byte-level BPE is");
-  }
   for (const std::string key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (const json* text = fields.find(key); text != nullptr && *text != "") {
       fields.fail(key, "must be null: marked subwords are not supported");
     }
   }
-  fields.ignore({"unk_token", "fuse_unk"});  // every byte has a token, so nothing is unknown
 }
 
 }  // namespace
 
-Status read_bpe_vocabulary(const json& model, const std::string& where, Vocabulary& vocabulary) {
-  JsonFields fields(model, where);
+Status read_bpe_vocabulary(JsonFields& file, TokenizerDescription& out) {
+  JsonFields fields(file.get_object("model"), file.name("model"));
+  if (!file.ok()) return file.status();
   refuse_other_bpe(fields);
   const json& vocab = fields.get_object("vocab");
-  fields.ignore({"merges", "ignore_merges"});
+  fields.ignore({"merges", "ignore_merges", "byte_fallback", "unk_token", "fuse_unk"});
   if (Status status = fields.finish(); !status.ok()) return status;
-  return read_vocabulary(vocab, fields.name("vocab"), vocabulary);
+  return read_vocabulary(vocab, fields.name("vocab"), out.vocabulary);
 }
 
-Expected<Bpe> read_bpe(const json& model, const std::string& where, const Vocabulary& vocabulary) {
-  JsonFields fields(model, where);
-  Bpe::Options options;
-  options.ignore_merges = fields.bool_or("ignore_merges", false);
+Status read_bpe(JsonFields& file, TokenizerDescription& out) {
+  JsonFields fields(file.get_object("model"), file.name("model"));
+  out.ignore_merges = fields.bool_or("ignore_merges", false);
+  out.byte_fallback = fields.bool_or("byte_fallback", false);
+  if (Status status = read_unknown(fields, out); !status.ok()) return status;
   const json& merges = fields.get_array("merges");
-  fields.fail(read_byte_ids(fields.name("vocab"), vocabulary, options.byte_ids));
   if (!fields.ok()) return fields.status();
-  if (Status status = read_merges(merges, fields.name("merges"), vocabulary, options.merges);
-      !status.ok()) {
-    return status;
-  }
-  if (options.ignore_merges) {
-    for (const auto& [name, id] : fields.get_object("vocab").items()) {
-      std::optional<std::string> bytes = alphabet_to_bytes(name);
-      const auto token = id.get<int32_t>();
-      if (!bytes || vocabulary.find(token)->special) continue;
-      options.whole_words.emplace(*std::move(bytes), token);
-    }
-  }
-  return Bpe(std::move(options));
+  return read_merges(merges, fields.name("merges"), out);
 }
 
 }  // namespace anyslot

@@ -1,37 +1,70 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "anyslot/status.h"
-#include "text/regex.h"
+#include "text/pattern.h"
 
 namespace anyslot {
 
-/// Cuts every piece at the matches of a regular expression; matches and what lies between them are
-/// pieces of their own.
-struct SplitStep {
-  Regex regex;
+/// What becomes of a match and its neighbours, with the names of tokenizer.json.
+enum class SplitBehavior : uint8_t {
+  kIsolated,            // each match is a piece
+  kRemoved,             // matches go
+  kMergedWithPrevious,  // a match ends the piece before it
+  kMergedWithNext,      // a match begins the piece behind it
+  kContiguous,          // matches that touch are one piece
 };
+
+/// Cuts every piece at the matches of a pattern. `invert`: at what does not match.
+struct SplitStep {
+  Pattern pattern;
+  SplitBehavior behavior = SplitBehavior::kIsolated;
+  bool invert = false;
+};
+
+enum class CharacterKind : uint8_t { kWhiteSpace, kNumeric, kPunctuation };
+
+/// Cuts every piece at the characters of a kind.
+struct KindSplitStep {
+  CharacterKind kind = CharacterKind::kWhiteSpace;
+  SplitBehavior behavior = SplitBehavior::kIsolated;
+};
+
+/// Keeps runs of word characters, and runs of what is neither that nor white space.
+struct WordsStep {};
 
 /// Puts a space before a piece that does not start with one.
 struct PrefixSpaceStep {};
 
+/// Writes spaces as `replacement` and, as `prepend` says, one before a piece that has none there;
+/// then, with `split`, cuts before each.
+struct MetaspaceStep {
+  enum class Prepend : uint8_t { kNever, kAlways, kFirst };  // kFirst: where the text begins
+  std::string replacement;                                   // one character
+  Prepend prepend = Prepend::kAlways;
+  bool split = true;
+};
+
 /// Cuts text into the words that the model encodes one by one. Thread-safe.
 class PreTokenizer {
  public:
-  using Step = std::variant<SplitStep, PrefixSpaceStep>;
+  using Step = std::variant<SplitStep, KindSplitStep, WordsStep, PrefixSpaceStep, MetaspaceStep>;
 
   PreTokenizer() = default;
   explicit PreTokenizer(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
   /// Calls `sink` for every word of `text` (valid UTF-8), in order; never with an empty word.
-  /// Fails as Regex::split does.
-  Status split(std::string_view text, const PieceSink& sink) const;
+  /// `at_begin`: nothing stands before `text`. Fails as Regex::scan does.
+  Status split(std::string_view text, const PieceSink& sink, bool at_begin = true) const;
 
  private:
-  Status run_from(size_t step, std::string_view piece, const PieceSink& sink) const;
+  class Run;
 
   std::vector<Step> steps_;  // each cuts the pieces of the one before
 };

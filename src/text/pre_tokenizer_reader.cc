@@ -1,8 +1,11 @@
 #include "text/pre_tokenizer_reader.h"
 
+#include <array>
 #include <utility>
 
 #include "text/json_fields.h"
+#include "text/pattern_reader.h"
+#include "text/utf8.h"
 
 namespace anyslot {
 
@@ -14,14 +17,43 @@ namespace {
 constexpr std::string_view kByteLevelPattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
+SplitBehavior read_behavior(JsonFields& fields) {
+  constexpr std::array<std::pair<std::string_view, SplitBehavior>, 5> kBehaviors = {{
+      {"Isolated", SplitBehavior::kIsolated},
+      {"Removed", SplitBehavior::kRemoved},
+      {"MergedWithPrevious", SplitBehavior::kMergedWithPrevious},
+      {"MergedWithNext", SplitBehavior::kMergedWithNext},
+      {"Contiguous", SplitBehavior::kContiguous},
+  }};
+  const std::string given = fields.get_string("behavior");
+  for (const auto& [name, behavior] : kBehaviors) {
+    if (given == name) return behavior;
+  }
+  fields.fail("behavior", unsupported_type(given,
+                                           "Isolated, Removed, MergedWithPrevious, MergedWithNext, "
+                                           "Contiguous"));
+  return SplitBehavior::kIsolated;
+}
+
+MetaspaceStep::Prepend read_prepend(JsonFields& fields) {
+  using Prepend = MetaspaceStep::Prepend;
+  // Older files have add_prefix_space in the place of prepend_scheme.
+  const bool prefix = fields.bool_or("add_prefix_space", true);
+  if (fields.find("prepend_scheme") == nullptr) return prefix ? Prepend::kAlways : Prepend::kNever;
+  const std::string scheme = fields.get_string("prepend_scheme");
+  if (scheme == "always") return prefix ? Prepend::kAlways : Prepend::kNever;
+  if (scheme == "first") return Prepend::kFirst;
+  if (scheme != "never") {
+    fields.fail("prepend_scheme", unsupported_type(scheme, "always, first, never"));
+  }
+  return Prepend::kNever;
+}
+
 class PreTokenizerReader {
  public:
-  Expected<PreTokenizer> read(const json& object, const std::string& where) {
+  Expected<PreTokenizerFields> read(const json& object, const std::string& where) {
     if (Status status = read_step(object, where, true); !status.ok()) return status;
-    if (!byte_level_) {
-      return failed_precondition(where + ": has no ByteLevel; only byte-level BPE is supported");
-    }
-    return PreTokenizer(std::move(steps_));
+    return std::move(read_);
   }
 
  private:
@@ -29,7 +61,7 @@ class PreTokenizerReader {
     JsonFields fields(object, where);
     const std::string type = fields.get_string("type");
     if (!fields.ok()) return fields.status();
-    if (byte_level_) {
+    if (read_.byte_level) {
       return failed_precondition(where + ": a step behind ByteLevel ('" + type +
                                  "') is not supported");
     }
@@ -38,11 +70,30 @@ class PreTokenizerReader {
       read_split(fields);
     } else if (type == "ByteLevel") {
       read_byte_level(fields);
+    } else if (type == "Metaspace") {
+      read_metaspace(fields);
+    } else if (type == "Digits") {
+      const bool each = fields.bool_or("individual_digits", false);
+      add(KindSplitStep{CharacterKind::kNumeric,
+                        each ? SplitBehavior::kIsolated : SplitBehavior::kContiguous});
+    } else if (type == "Punctuation") {
+      const bool given = fields.find("behavior") != nullptr;
+      add(KindSplitStep{CharacterKind::kPunctuation,
+                        given ? read_behavior(fields) : SplitBehavior::kIsolated});
+    } else if (type == "WhitespaceSplit") {
+      add(KindSplitStep{CharacterKind::kWhiteSpace, SplitBehavior::kRemoved});
+    } else if (type == "Whitespace") {
+      add(WordsStep{});
     } else {
-      fields.fail("type", unsupported_type(type, "a Sequence of Split and ByteLevel"));
+      fields.fail("type",
+                  unsupported_type(type,
+                                   "ByteLevel, Digits, Metaspace, Punctuation, Split, Whitespace, "
+                                   "WhitespaceSplit, or a Sequence of them"));
     }
     return fields.finish();
   }
+
+  void add(PreTokenizer::Step step) { read_.steps.push_back(std::move(step)); }
 
   Status read_sequence(JsonFields& fields) {
     const json& entries = fields.get_array("pretokenizers");
@@ -55,37 +106,42 @@ class PreTokenizerReader {
   }
 
   void read_split(JsonFields& fields) {
-    const std::string behavior = fields.get_string("behavior");
-    if (fields.ok() && behavior != "Isolated") {
-      fields.fail("behavior", unsupported_type(behavior, "Isolated"));
-    }
-    if (fields.bool_or("invert", false)) fields.fail("invert", "must be false");
-    JsonFields pattern(fields.get_object("pattern"), fields.name("pattern"));
-    const std::string regex = pattern.get_string("Regex");
-    fields.fail(pattern.finish());
-    if (fields.ok()) add_split(regex, fields);
+    const SplitBehavior behavior = read_behavior(fields);
+    const bool invert = fields.bool_or("invert", false);
+    Expected<Pattern> pattern = read_pattern(fields);
+    if (!pattern) return fields.fail(pattern.status());
+    add(SplitStep{*std::move(pattern), behavior, invert});
   }
 
   void read_byte_level(JsonFields& fields) {
-    byte_level_ = true;
-    if (fields.bool_or("add_prefix_space", true)) steps_.emplace_back(PrefixSpaceStep{});
-    if (fields.bool_or("use_regex", true)) add_split(kByteLevelPattern, fields);
+    read_.byte_level = true;
+    if (fields.bool_or("add_prefix_space", true)) add(PrefixSpaceStep{});
+    if (fields.bool_or("use_regex", true)) {
+      Expected<Regex> regex = Regex::compile(kByteLevelPattern);
+      if (!regex) return fields.fail(regex.status());
+      add(SplitStep{Pattern(*std::move(regex))});
+    }
     fields.ignore({"trim_offsets"});  // about offsets, which nobody asks for here
   }
 
-  void add_split(std::string_view pattern, JsonFields& fields) {
-    Expected<Regex> regex = Regex::compile(pattern);
-    if (!regex) return fields.fail("pattern", regex.status().message());
-    steps_.emplace_back(SplitStep{*std::move(regex)});
+  void read_metaspace(JsonFields& fields) {
+    MetaspaceStep step;
+    step.replacement = fields.get_string("replacement");
+    step.prepend = read_prepend(fields);
+    step.split = fields.bool_or("split", true);
+    fields.ignore({"str_rep"});  // the replacement once more
+    if (fields.ok() && !is_one_character(step.replacement)) {
+      fields.fail("replacement", "must be one character");
+    }
+    add(std::move(step));
   }
 
-  std::vector<PreTokenizer::Step> steps_;
-  bool byte_level_ = false;
+  PreTokenizerFields read_;
 };
 
 }  // namespace
 
-Expected<PreTokenizer> read_pre_tokenizer(const json& object, const std::string& where) {
+Expected<PreTokenizerFields> read_pre_tokenizer(const json& object, const std::string& where) {
   return PreTokenizerReader().read(object, where);
 }
 

@@ -28,14 +28,19 @@ PreTokenizer regex_split(const std::string& pattern) {
   Expected<Regex> regex = Regex::compile(pattern);
   if (!regex) throw std::runtime_error(regex.status().message());
   std::vector<PreTokenizer::Step> steps;
-  steps.emplace_back(SplitStep{*std::move(regex)});
+  steps.emplace_back(SplitStep{Pattern(*std::move(regex))});
   return PreTokenizer(std::move(steps));
 }
 
+PreTokenizer pre_tokenizer_of(const json& object) {
+  Expected<PreTokenizerFields> read = read_pre_tokenizer(object, "");
+  if (!read) throw std::runtime_error(read.status().message());
+  return PreTokenizer(std::move(read->steps));
+}
+
 PreTokenizer byte_level(bool add_prefix_space, bool use_regex) {
-  return *read_pre_tokenizer(
-      {{"type", "ByteLevel"}, {"add_prefix_space", add_prefix_space}, {"use_regex", use_regex}},
-      "");
+  return pre_tokenizer_of(
+      {{"type", "ByteLevel"}, {"add_prefix_space", add_prefix_space}, {"use_regex", use_regex}});
 }
 
 TEST(Regex, MatchesAndGapsArePieces) {
@@ -74,7 +79,8 @@ TEST(Regex, ABadPatternIsRefusedWithItsOffset) {
 TEST(Regex, EndlessBacktrackingIsAnError) {
   const Expected<Regex> regex = Regex::compile("(a+)+$");
   ASSERT_TRUE(regex.ok());
-  const Status status = regex->split(std::string(60, 'a') + "b", [](std::string_view) {});
+  const Status status =
+      regex->scan(std::string(60, 'a') + "b", [](std::string_view, bool /*match*/) {});
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("failed at byte 0"));
   EXPECT_THAT(status.message(), HasSubstr("limit"));
@@ -82,8 +88,8 @@ TEST(Regex, EndlessBacktrackingIsAnError) {
 
 TEST(Regex, ErrorsOfALaterStepAreReported) {
   std::vector<PreTokenizer::Step> steps;
-  steps.emplace_back(SplitStep{*Regex::compile(" +")});
-  steps.emplace_back(SplitStep{*Regex::compile("(a+)+$")});
+  steps.emplace_back(SplitStep{Pattern(*Regex::compile(" +"))});
+  steps.emplace_back(SplitStep{Pattern(*Regex::compile("(a+)+$"))});
   steps.emplace_back(PrefixSpaceStep{});
   const PreTokenizer pre_tokenizer(std::move(steps));
   const Status status =
@@ -109,7 +115,35 @@ TEST(PreTokenizer, PrefixSpaceStandsBeforeEveryPieceThatHasNone) {
          {"behavior", "Isolated"},
          {"invert", false}},
         {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", false}}}}};
-  EXPECT_THAT(split(*read_pre_tokenizer(sequence, ""), "a-b"), ElementsAre(" a", " -", " b"));
+  EXPECT_THAT(split(pre_tokenizer_of(sequence), "a-b"), ElementsAre(" a", " -", " b"));
+}
+
+PreTokenizer splitting(const std::string& behavior, bool invert = false) {
+  return pre_tokenizer_of({{"type", "Split"},
+                           {"pattern", {{"String", "-"}}},
+                           {"behavior", behavior},
+                           {"invert", invert}});
+}
+
+TEST(PreTokenizer, AMatchGoesWhereTheBehaviorSays) {
+  EXPECT_THAT(split(splitting("Isolated"), "-a--b-"), ElementsAre("-", "a", "-", "-", "b", "-"));
+  EXPECT_THAT(split(splitting("Removed"), "-a--b-"), ElementsAre("a", "b"));
+  EXPECT_THAT(split(splitting("Removed", true), "-a--b-"), ElementsAre("-", "-", "-", "-"));
+  EXPECT_THAT(split(splitting("MergedWithPrevious"), "-a--b-"), ElementsAre("-", "a-", "-", "b-"));
+  EXPECT_THAT(split(splitting("MergedWithNext"), "-a--b-"), ElementsAre("-a", "-", "-b", "-"));
+  EXPECT_THAT(split(splitting("Contiguous"), "-a--b-"), ElementsAre("-", "a", "--", "b", "-"));
+}
+
+TEST(PreTokenizer, MetaspaceFirstIsWhereTheTextBegins) {
+  const PreTokenizer metaspace =
+      pre_tokenizer_of({{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "first"}});
+  EXPECT_THAT(split(metaspace, "a b"), ElementsAre("▁a", "▁b"));
+  Words behind;
+  EXPECT_TRUE(metaspace
+                  .split(
+                      "a b", [&](std::string_view word) { behind.emplace_back(word); }, false)
+                  .ok());
+  EXPECT_THAT(behind, ElementsAre("a", "▁b"));
 }
 
 }  // namespace

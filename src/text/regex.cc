@@ -3,7 +3,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "text/utf8.h"
@@ -117,6 +119,7 @@ Expected<std::string> translate_from_oniguruma(std::string_view pattern) {
 
 struct Regex::Impl {
   Code code;
+  bool is_jit = false;
   mutable std::mutex mutex;
   mutable std::vector<std::unique_ptr<MatchState>> idle;
 
@@ -130,6 +133,13 @@ struct Regex::Impl {
       }
     }
     return make_match_state(code.get());
+  }
+
+  /// As pcre2_match.
+  int match(std::string_view text, size_t from, const MatchState& state) const {
+    const auto run = is_jit ? pcre2_jit_match : pcre2_match;  // the former checks nothing: quicker
+    return run(code.get(), as_units(text), text.size(), from, PCRE2_NO_UTF_CHECK, state.data.get(),
+               state.context.get());
   }
 
   void give_back(std::unique_ptr<MatchState> state) const {
@@ -163,34 +173,38 @@ Expected<Regex> Regex::compile(std::string_view pattern) {
                                " at offset " + std::to_string(offset) + " of " + *translated);
   }
   // Without JIT on this machine pcre2_match interprets: slower, the same matches.
-  (void)pcre2_jit_compile(impl->code.get(), PCRE2_JIT_COMPLETE);
+  impl->is_jit = pcre2_jit_compile(impl->code.get(), PCRE2_JIT_COMPLETE) == 0;
   return Regex(std::move(impl));
 }
 
-Status Regex::split(std::string_view text, const PieceSink& sink) const {
+Status Regex::scan(std::string_view text, const MatchSink& sink) const {
   std::unique_ptr<MatchState> state = impl_->borrow();
   const PCRE2_SIZE* const bounds = pcre2_get_ovector_pointer(state->data.get());
   Status status;
   size_t done = 0;  // everything before this was given to the sink
   size_t from = 0;
+  std::optional<size_t> last_end;  // of the last match
   while (from < text.size()) {
-    const int result = pcre2_match(impl_->code.get(), as_units(text), text.size(), from,
-                                   PCRE2_NO_UTF_CHECK, state->data.get(), state->context.get());
+    const int result = impl_->match(text, from, *state);
     if (result == PCRE2_ERROR_NOMATCH) break;
     if (result < 0) {
-      status = invalid_argument("the regular expression of the pre-tokenizer failed at byte " +
+      status = invalid_argument("the regular expression of the tokenizer failed at byte " +
                                 std::to_string(from) + " of the text: " + error_text(result));
       break;
     }
-    const size_t begin = bounds[0];
-    const size_t end = bounds[1];
-    if (begin > done) sink(text.substr(done, begin - done));
-    if (end > begin) sink(text.substr(begin, end - begin));
-    done = std::max(begin, end);
-    from = done;
-    if (end <= begin && from < text.size()) from += next_utf8_unit(text.substr(from)).size;
+    const size_t begin = std::max(bounds[0], done);
+    const size_t end = std::max(bounds[1], begin);
+    // As in Oniguruma's own loop, an empty match right behind another one is none.
+    if (end > begin || end != last_end) {
+      if (begin > done) sink(text.substr(done, begin - done), false);
+      sink(text.substr(begin, end - begin), true);
+      last_end = end;
+      done = end;
+    }
+    from = end;
+    if (end == begin && from < text.size()) from += next_utf8_unit(text.substr(from)).size;
   }
-  if (status.ok() && done < text.size()) sink(text.substr(done));
+  if (status.ok() && done < text.size()) sink(text.substr(done), false);
   impl_->give_back(std::move(state));
   return status;
 }

@@ -11,6 +11,9 @@ namespace anyslot {
 
 /// Takes the pieces of a text in order. A view is valid during the call only.
 using PieceSink = std::function<void(std::string_view piece)>;
+/// Takes what a text consists of, in order: matches, which may be empty, and what lies between
+/// them, which is not. The views are of the text.
+using MatchSink = std::function<void(std::string_view piece, bool is_match)>;
 
 /// A regular expression of a tokenizer.json, run by PCRE2 (UTF, Unicode properties, JIT where the
 /// machine has it). Such expressions are written for Oniguruma; what PCRE2 would read differently
@@ -24,10 +27,10 @@ class Regex {
   Regex& operator=(Regex&&) noexcept;
   ~Regex();
 
-  /// Calls `sink` for every match and for every stretch between matches, in order; never with an
-  /// empty piece. `text` must be valid UTF-8. Fails with kInvalidArgument when a match needs more
-  /// backtracking or memory than is allowed.
-  Status split(std::string_view text, const PieceSink& sink) const;
+  /// Calls `sink` for every match and for every stretch between matches, in order. `text` must be
+  /// valid UTF-8. Fails with kInvalidArgument when a match needs more backtracking or memory than
+  /// is allowed.
+  Status scan(std::string_view text, const MatchSink& sink) const;
 
  private:
   struct Impl;

@@ -1,6 +1,11 @@
 #include "text/tokenizer.h"
 
+#include <utility>
+
+#include "text/detokenizer.h"
+#include "text/text_encoder.h"
 #include "text/tokenizer_file.h"
+#include "text/tokenizer_parts.h"
 #include "text/utf8.h"
 
 namespace anyslot {
@@ -43,7 +48,13 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 Expected<Tokenizer> Tokenizer::load(const std::string& tokenizer_json_path) {
-  Expected<TokenizerParts> parts = load_tokenizer_file(tokenizer_json_path);
+  Expected<TokenizerDescription> description = read_tokenizer_file(tokenizer_json_path);
+  if (!description) return description.status();
+  return make(*std::move(description));
+}
+
+Expected<Tokenizer> Tokenizer::make(TokenizerDescription description) {
+  Expected<TokenizerParts> parts = make_tokenizer_parts(std::move(description));
   if (!parts) return parts.status();
   return Tokenizer(std::make_unique<const TokenizerParts>(*std::move(parts)));
 }
@@ -52,23 +63,7 @@ Expected<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
                                                  std::span<const ByteRange> markup) const {
   if (Status status = check_text(text); !status.ok()) return status;
   if (Status status = check_markup(text, markup); !status.ok()) return status;
-
-  std::vector<int32_t> ids;
-  ids.reserve(text.size() / 3);
-  Bpe::Scratch scratch;
-  const PieceSink encode_word = [&](std::string_view word) {
-    parts_->model.encode_word(word, scratch, ids);
-  };
-  for (const TextPiece& piece : parts_->added_tokens.split(text, markup)) {
-    if (piece.id != TextPiece::kPlain) {
-      ids.push_back(piece.id);
-      continue;
-    }
-    const std::string_view plain = text.substr(piece.begin, piece.end - piece.begin);
-    if (Status status = parts_->pre_tokenizer.split(plain, encode_word); !status.ok())
-      return status;
-  }
-  return ids;
+  return TextEncoder(*parts_, text, markup).run();
 }
 
 std::vector<int32_t> Tokenizer::add_special_tokens(std::span<const int32_t> ids) const {
@@ -80,14 +75,10 @@ std::vector<int32_t> Tokenizer::add_special_tokens(std::span<const int32_t> ids)
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special_tokens) const {
-  std::string bytes;
-  for (const int32_t id : ids) {
-    if (!skip_special_tokens || !is_special(id)) bytes += token_bytes(id);
-  }
+  StreamingDetokenizer detokenizer(*this, skip_special_tokens);
   std::string text;
-  text.reserve(bytes.size());
-  append_utf8_lossy(text, bytes);
-  return text;
+  for (const int32_t id : ids) text += detokenizer.push(id);
+  return text + detokenizer.flush();
 }
 
 std::optional<int32_t> Tokenizer::token_id(std::string_view name) const {

@@ -14,9 +14,11 @@
 
 namespace anyslot {
 
+struct TokenizerDescription;
 struct TokenizerParts;
 
-/// The byte-level BPE of a Hugging Face tokenizer.json. All calls are const and thread-safe.
+/// A tokenizer with byte-pair encoding, such as a Hugging Face tokenizer.json describes. All calls
+/// are const and thread-safe.
 class Tokenizer {
  public:
   /// Texts longer than this are refused, in bytes.
@@ -25,6 +27,8 @@ class Tokenizer {
   /// Fails with kNotFound, or with kFailedPrecondition for a file that is broken or that asks for
   /// something unsupported; the message names the file and the field.
   static Expected<Tokenizer> load(const std::string& tokenizer_json_path);
+  /// Fails with kFailedPrecondition for a description that cannot work.
+  static Expected<Tokenizer> make(TokenizerDescription description);
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
@@ -32,31 +36,37 @@ class Tokenizer {
 
   /// Token ids of a text that stands alone, without BOS. Special and other added tokens match only
   /// where they lie wholly inside one range of `markup` (ascending, disjoint); everything else is
-  /// plain text. Apart from that, markup and content go through one pass: a word may begin in one
-  /// and end in the other. Fails with kInvalidArgument for invalid UTF-8 (with the byte offset),
-  /// bad ranges or a text that is too long.
+  /// plain text. (Added tokens that are text by their authors' account match everywhere: white
+  /// space and, of a SentencePiece vocabulary, its own symbols that are not special.) Apart from
+  /// that, markup and content go through one pass: a word may begin in one and end in the other.
+  /// Fails with kInvalidArgument for invalid UTF-8 (with the byte offset), bad ranges or a text
+  /// that is too long.
   Expected<std::vector<int32_t>> encode(std::string_view text,
                                         std::span<const ByteRange> markup = {}) const;
 
   /// What the file's post-processor puts around a single sequence, usually BOS.
   std::vector<int32_t> add_special_tokens(std::span<const int32_t> ids) const;
 
-  /// Bytes that form no character become U+FFFD. Ids without a token give nothing.
+  /// Bytes that form no character become U+FFFD (see StreamingDetokenizer). Ids without a token
+  /// give nothing.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
   /// The id of a token by its name in the file, e.g. "<|eot_id|>".
   std::optional<int32_t> token_id(std::string_view name) const;
   /// The name of a token as the file writes it; empty for an id without a token.
   std::string_view token_name(int32_t id) const;
-  /// The bytes that a token decodes to, perhaps a part of a character; empty for an id without a
-  /// token.
+  /// The bytes that a token decodes to inside a text, perhaps a part of a character; empty for an
+  /// id without a token.
   std::string_view token_bytes(int32_t id) const;
   bool is_special(int32_t id) const;
   /// The largest id plus one.
   int32_t vocab_size() const;
 
-  /// SHA-256 of the tokenizer.json.
+  /// SHA-256 of the tokenizer.json, or of what else it was made from.
   const Digest& fingerprint() const;
+
+  /// For the rest of this folder.
+  const TokenizerParts& parts() const { return *parts_; }
 
  private:
   explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);

@@ -4,7 +4,9 @@
 
 #include "text/bpe_reader.h"
 #include "text/json_fields.h"
+#include "text/normalizer_reader.h"
 #include "text/pre_tokenizer_reader.h"
+#include "text/token_decoder_reader.h"
 
 namespace anyslot {
 
@@ -12,8 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-Status read_added_token(const json& entry, const std::string& where, Vocabulary& vocabulary,
-                        std::vector<AddedToken>& out) {
+Status read_added_token(const json& entry, const std::string& where, TokenizerDescription& out) {
   JsonFields fields(entry, where);
   const int64_t id = fields.get_integer("id");
   AddedToken token;
@@ -26,91 +27,95 @@ Status read_added_token(const json& entry, const std::string& where, Vocabulary&
   if (fields.ok() && token.content.empty()) fields.fail("content", "must not be empty");
   if (Status status = fields.finish(); !status.ok()) return status;
 
-  if (vocabulary.id(token.content) != id) {
-    const Status status =
-        vocabulary.add(id, {.name = token.content, .bytes = token.content, .special = special});
+  if (out.vocabulary.id(token.content) != id) {
+    const Status status = out.vocabulary.add(id, {.name = token.content});
     if (!status.ok()) return failed_precondition(where + ": " + status.message());
   }
   token.id = static_cast<int32_t>(id);
-  // A token of the model that is not special goes on decoding to the bytes that merge into it.
-  if (special) vocabulary.make_special(token.id);
-  out.push_back(std::move(token));
+  if (special) out.vocabulary.make_special(token.id);
+  out.added_tokens.push_back(std::move(token));
   return {};
 }
 
-Status read_added_tokens(const json* entries, const std::string& where, TokenizerParts& parts) {
+Status read_added_tokens(const json* entries, const std::string& where, TokenizerDescription& out) {
   if (entries == nullptr) return {};
   if (!entries->is_array()) return failed_precondition(where + ": must be an array");
-  std::vector<AddedToken> tokens;
   for (size_t i = 0; i < entries->size(); ++i) {
-    Status status = read_added_token((*entries)[i], indexed(where, i), parts.vocabulary, tokens);
+    Status status = read_added_token((*entries)[i], indexed(where, i), out);
     if (!status.ok()) return status;
   }
-  parts.added_tokens = AddedTokens(std::move(tokens));
   return {};
 }
 
-void check_decoder(JsonFields& top) {
-  JsonFields fields(top.get_object("decoder"), top.name("decoder"));
-  const std::string type = fields.get_string("type");
-  fields.ignore({"add_prefix_space", "trim_offsets", "use_regex"});  // without effect when decoding
-  if (fields.ok() && type != "ByteLevel") {
-    fields.fail("type", unsupported_type(type, "ByteLevel"));
+/// What happens to a text before the model sees it.
+Status read_text_steps(JsonFields& top, TokenizerDescription& out) {
+  if (const json* object = top.find("normalizer")) {
+    Expected<std::vector<Normalizer::Step>> steps =
+        read_normalizer(*object, top.name("normalizer"));
+    if (!steps) return steps.status();
+    out.normalizer = *std::move(steps);
   }
-  top.fail(fields.finish());
+  if (const json* object = top.find("pre_tokenizer")) {
+    Expected<PreTokenizerFields> read = read_pre_tokenizer(*object, top.name("pre_tokenizer"));
+    if (!read) return read.status();
+    out.pre_tokenizer = std::move(read->steps);
+    out.byte_level = read->byte_level;
+  }
+  return {};
 }
 
-void check_top_level(JsonFields& top) {
-  const std::string version = top.get_string("version");
-  if (top.ok() && version != "1.0")
-    top.fail("version", "'" + version + "' is not supported (supported: 1.0)");
-  for (const std::string key : {"truncation", "padding"}) {
-    if (top.find(key) != nullptr) top.fail(key, "is not supported; set it to null");
-  }
-  if (const json* normalizer = top.find("normalizer")) {
-    JsonFields fields(*normalizer, top.name("normalizer"));
-    const std::string type = fields.get_string("type");
-    top.fail(fields.status());
-    top.fail("normalizer", unsupported_type(type, "null"));
-  }
-  check_decoder(top);
+Status read_decoder(JsonFields& top, TokenizerDescription& out) {
+  const json& object = top.get_object("decoder");
+  if (!top.ok()) return top.status();
+  Expected<TokenDecoder::Options> decoder = read_token_decoder(object, top.name("decoder"));
+  if (!decoder) return decoder.status();
+  out.decoder = *std::move(decoder);
+  return {};
+}
+
+Status read_post_processor(JsonFields& top, TokenizerDescription& out) {
+  const json* object = top.find("post_processor");
+  if (object == nullptr) return {};
+  Expected<PostProcessor> read =
+      read_post_processor(*object, top.name("post_processor"), out.vocabulary);
+  if (!read) return read.status();
+  out.post_processor = *std::move(read);
+  return {};
 }
 
 }  // namespace
 
-Expected<TokenizerParts> load_tokenizer_file(const std::string& path) {
+Expected<TokenizerDescription> read_tokenizer_file(const std::string& path) {
   const Expected<std::string> text = read_file(path);
   if (!text) return text.status();
-  const Expected<json> file = parse_json(path, *text);
+  return read_tokenizer_json(path, *text);
+}
+
+Expected<TokenizerDescription> read_tokenizer_json(const std::string& path,
+                                                   const std::string& text) {
+  const Expected<json> file = parse_json(path, text);
   if (!file) return file.status();
-
-  TokenizerParts parts;
-  parts.fingerprint = DigestBuilder().add(*text).finish();
+  TokenizerDescription out;
+  out.source = path;
+  out.fingerprint = DigestBuilder().add(text).finish();
   JsonFields top(*file, path);
-  check_top_level(top);
-  const json& model = top.get_object("model");
-  const json& pre_tokenizer = top.get_object("pre_tokenizer");
-  const json* added_tokens = top.find("added_tokens");
-  const json* post_processor = top.find("post_processor");
-  if (Status status = top.finish(); !status.ok()) return status;
-
-  Expected<PreTokenizer> words = read_pre_tokenizer(pre_tokenizer, top.name("pre_tokenizer"));
-  if (!words) return words.status();
-  parts.pre_tokenizer = *std::move(words);
-  const std::string model_name = top.name("model");
-  Status status = read_bpe_vocabulary(model, model_name, parts.vocabulary);
-  if (status.ok()) status = read_added_tokens(added_tokens, top.name("added_tokens"), parts);
+  const std::string version = top.get_string("version");
+  if (top.ok() && version != "1.0")
+    top.fail("version", "'" + version + "' is not supported (supported: 1.0)");
+  // Left over from training: how a batch of texts is cut and filled up to one length. A prompt here
+  // is never cut (one that is too long is refused) and never filled up.
+  top.ignore({"truncation", "padding"});
+  Status status = top.status();
+  if (status.ok()) status = read_text_steps(top, out);
+  if (status.ok()) status = read_decoder(top, out);
+  if (status.ok()) status = read_bpe_vocabulary(top, out);
+  if (status.ok())
+    status = read_added_tokens(top.find("added_tokens"), top.name("added_tokens"), out);
+  if (status.ok()) status = read_bpe(top, out);
+  if (status.ok()) status = read_post_processor(top, out);
+  if (status.ok()) status = top.finish();
   if (!status.ok()) return status;
-  Expected<Bpe> bpe = read_bpe(model, model_name, parts.vocabulary);
-  if (!bpe) return bpe.status();
-  parts.model = *std::move(bpe);
-  if (post_processor != nullptr) {
-    Expected<PostProcessor> around =
-        read_post_processor(*post_processor, top.name("post_processor"), parts.vocabulary);
-    if (!around) return around.status();
-    parts.post_processor = *std::move(around);
-  }
-  return parts;
+  return out;
 }
 
 }  // namespace anyslot

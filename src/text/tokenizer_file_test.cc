@@ -42,36 +42,53 @@ struct Refusal {
   std::string message;
 };
 
+json decoders(const json& steps) { return {{"type", "Sequence"}, {"decoders", steps}}; }
+
 // Each is the complete message behind the file's name.
 const std::vector<Refusal>& refusals() {
   static const std::vector<Refusal> kList = {
       {[](json& f) { f["version"] = "2.0"; }, ".version: '2.0' is not supported (supported: 1.0)"},
       {[](json& f) {
-         f["truncation"] = {{"max_length", 5}};
+         f["normalizer"] = {{"type", "Nmt"}};
        },
-       ".truncation: is not supported; set it to null"},
-      {[](json& f) { f["padding"] = json::object(); },
-       ".padding: is not supported; set it to null"},
+       ".normalizer.type: 'Nmt' is not supported (supported: Lowercase, NFC, NFD, NFKC, NFKD, "
+       "Prepend, Replace, Strip, or a Sequence of them)"},
       {[](json& f) {
-         f["normalizer"] = {{"type", "NFC"}};
+         f["normalizer"] = {{"type", "Replace"}, {"pattern", {{"String", ""}}}, {"content", "x"}};
        },
-       ".normalizer: 'NFC' is not supported (supported: null)"},
+       ".normalizer.pattern.String: must not be empty"},
       {[](json& f) { f["normalizer"] = "NFC"; }, ".normalizer: must be an object, not string"},
       {[](json& f) { f["extra"] = 1; }, ".extra: a field of this name is not supported"},
       {[](json& f) { f.erase("model"); }, ".model: this field is missing"},
       {[](json& f) { f["decoder"] = nullptr; }, ".decoder: this field is missing"},
-      {[](json& f) { f["decoder"]["type"] = "Metaspace"; },
-       ".decoder.type: 'Metaspace' is not supported (supported: ByteLevel)"},
-      {[](json& f) { f["pre_tokenizer"] = nullptr; }, ".pre_tokenizer: this field is missing"},
-      {[](json& f) { f["pre_tokenizer"]["type"] = "Whitespace"; },
-       ".pre_tokenizer.type: 'Whitespace' is not supported (supported: a Sequence of Split and "
-       "ByteLevel)"},
+      {[](json& f) { f["decoder"]["type"] = "WordPiece"; },
+       ".decoder.type: 'WordPiece' is not supported (supported: ByteLevel, ByteFallback, Fuse, "
+       "Metaspace, Replace, Strip, or a Sequence of them)"},
+      {[](json& f) {
+         f["decoder"] = decoders({{{"type", "Fuse"}}, {{"type", "ByteFallback"}}});
+       },
+       ".decoder.decoders[1].type: 'ByteFallback' is not supported at this place: ByteLevel stands "
+       "alone, and other steps come in the order Replace, Strip or Metaspace, ByteFallback, Fuse, "
+       "Strip"},
+      {[](json& f) {
+         f["decoder"] =
+             decoders({{{"type", "Fuse"}},
+                       {{"type", "Strip"}, {"content", " "}, {"start", 0}, {"stop", 1}}});
+       },
+       ".decoder.decoders[1].stop: must be 0 behind Fuse: the end of a text is not known while it "
+       "grows"},
+      {[](json& f) { f["pre_tokenizer"]["type"] = "BertPreTokenizer"; },
+       ".pre_tokenizer.type: 'BertPreTokenizer' is not supported (supported: ByteLevel, Digits, "
+       "Metaspace, Punctuation, Split, Whitespace, WhitespaceSplit, or a Sequence of them)"},
+      {[](json& f) {
+         f["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "ab"}};
+       },
+       ".pre_tokenizer.replacement: must be one character"},
+      {[](json& f) { f["pre_tokenizer"] = nullptr; },
+       ".model.unk_token: must be given: without it and without byte_fallback characters that are "
+       "not in the vocabulary would be left out"},
       {[](json& f) { f["pre_tokenizer"]["new_option"] = true; },
        ".pre_tokenizer.new_option: a field of this name is not supported"},
-      {[](json& f) {
-         f["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", json::array()}};
-       },
-       ".pre_tokenizer: has no ByteLevel; only byte-level BPE is supported"},
       {[](json& f) {
          f["pre_tokenizer"] = {{"type", "Sequence"},
                                {"pretokenizers", {f["pre_tokenizer"], f["pre_tokenizer"]}}};
@@ -80,14 +97,25 @@ const std::vector<Refusal>& refusals() {
       {[](json& f) {
          f["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Sequence"}}}}};
        },
-       ".pre_tokenizer.pretokenizers[0].type: 'Sequence' is not supported (supported: a Sequence "
-       "of Split and ByteLevel)"},
+       ".pre_tokenizer.pretokenizers[0].type: 'Sequence' is not supported (supported: ByteLevel, "
+       "Digits, Metaspace, Punctuation, Split, Whitespace, WhitespaceSplit, or a Sequence of "
+       "them)"},
       {[](json& f) { f["model"]["type"] = "Unigram"; },
        ".model.type: 'Unigram' is not supported (supported: BPE)"},
       {[](json& f) { f["model"]["dropout"] = 0.1; },
        ".model.dropout: must be null: random merges are not supported"},
-      {[](json& f) { f["model"]["byte_fallback"] = true; },
-       ".model.byte_fallback: is not supported: only byte-level BPE is"},
+      {[](json& f) {
+         f["pre_tokenizer"] = nullptr;
+         f["model"]["byte_fallback"] = true;
+       },
+       ".model.vocab: '<0x00>', the token of byte 0, is missing"},
+      {[](json& f) {
+         f["pre_tokenizer"] = nullptr;
+         f["model"]["unk_token"] = "<unk>";
+       },
+       ".model.unk_token: '<unk>' is not in model.vocab"},
+      {[](json& f) { f["model"]["type"] = "WordPiece"; },
+       ".model.type: 'WordPiece' is not supported (supported: BPE)"},
       {[](json& f) { f["model"]["end_of_word_suffix"] = "</w>"; },
        ".model.end_of_word_suffix: must be null: marked subwords are not supported"},
       {[](json& f) { f["model"]["continuing_subword_prefix"] = "##"; },
@@ -107,8 +135,7 @@ const std::vector<Refusal>& refusals() {
        ".model.vocab: token 'zz' has the id -9223372036854775808; ids must lie between 0 and "
        "2097151"},
       {[](json& f) { f["model"]["vocab"].erase("a"); },
-       ".model.vocab: 'a', the byte-level token of byte 97, is missing; only byte-level BPE is "
-       "supported"},
+       ".model.vocab: 'a', the token of byte 97, is missing"},
       {[](json& f) { f["model"]["merges"] = {"a"}; },
        R"(.model.merges[0]: must be "left right" or ["left", "right"])"},
       {[](json& f) { f["model"]["merges"] = {"a b c"}; },
@@ -161,11 +188,11 @@ json split_step(const json& pattern, const std::string& behavior, bool invert) {
 
 TEST(TokenizerFile, SplitsThatCannotBeRunAreRefused) {
   const std::vector<std::pair<json, std::string>> cases = {
-      {split_step({{"Regex", "a"}}, "Removed", false),
-       "[0].behavior: 'Removed' is not supported (supported: Isolated)"},
-      {split_step({{"Regex", "a"}}, "Isolated", true), "[0].invert: must be false"},
-      {split_step({{"String", "a"}}, "Isolated", false),
-       "[0].pattern.Regex: this field is missing"},
+      {split_step({{"Regex", "a"}}, "Kept", false),
+       "[0].behavior: 'Kept' is not supported (supported: Isolated, Removed, MergedWithPrevious, "
+       "MergedWithNext, Contiguous)"},
+      {split_step({{"Text", "a"}}, "Isolated", false), "[0].pattern.Regex: this field is missing"},
+      {split_step({{"String", ""}}, "Isolated", false), "[0].pattern.String: must not be empty"},
       {split_step({{"Regex", "(a"}}, "Isolated", false),
        "[0].pattern: the regular expression cannot be compiled: missing closing parenthesis"},
       {split_step({{"Regex", "\\w"}}, "Isolated", false),
@@ -179,6 +206,14 @@ TEST(TokenizerFile, SplitsThatCannotBeRunAreRefused) {
     ASSERT_FALSE(tokenizer.ok()) << message;
     EXPECT_THAT(tokenizer.status().message(), HasSubstr(".pre_tokenizer.pretokenizers" + message));
   }
+}
+
+// They say how training cut and filled up its texts.
+TEST(TokenizerFile, TruncationAndPaddingAreNotOurs) {
+  json file = byte_tokenizer();
+  file["truncation"] = {{"max_length", 1}};
+  file["padding"] = {{"strategy", {{"Fixed", 9}}}};
+  EXPECT_THAT(*testing_text::must_load(file).encode("abc"), ElementsAre('a', 'b', 'c'));
 }
 
 json template_processor() {

@@ -132,6 +132,13 @@ bool is_white_space(char32_t code_point) {
 
 bool is_word_character(char32_t code_point) {
   if (code_point == 0x200C || code_point == 0x200D) return true;
+  // Circled and squared letters are symbols by category and letters by the property Alphabetic.
+  if ((code_point >= 0x24B6 && code_point <= 0x24E9) ||
+      (code_point >= 0x1F130 && code_point <= 0x1F149) ||
+      (code_point >= 0x1F150 && code_point <= 0x1F169) ||
+      (code_point >= 0x1F170 && code_point <= 0x1F189)) {
+    return true;
+  }
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
@@ -148,6 +155,41 @@ bool is_word_character(char32_t code_point) {
     default:
       return false;
   }
+}
+
+bool is_numeric(char32_t code_point) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_punctuation(char32_t code_point) {
+  if (code_point < 0x80) {
+    return code_point > 0x20 && code_point < 0x7F && !(code_point >= '0' && code_point <= '9') &&
+           !(code_point >= 'A' && code_point <= 'Z') && !(code_point >= 'a' && code_point <= 'z');
+  }
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_one_character(std::string_view text) {
+  return !text.empty() && next_utf8_unit(text).kind == Utf8Unit::Kind::kCharacter &&
+         next_utf8_unit(text).size == text.size();
 }
 
 }  // namespace anyslot

@@ -42,5 +42,11 @@ char32_t last_code_point(std::string_view text);
 bool is_white_space(char32_t code_point);
 /// A letter, mark, digit, connector or join control: the \w of Unicode regular expressions.
 bool is_word_character(char32_t code_point);
+/// The Unicode categories Nd, Nl and No.
+bool is_numeric(char32_t code_point);
+/// The Unicode categories P*, and the symbols among ASCII's punctuation.
+bool is_punctuation(char32_t code_point);
+/// Whether `text` is one whole character.
+bool is_one_character(std::string_view text);
 
 }  // namespace anyslot

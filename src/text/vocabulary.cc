@@ -2,12 +2,17 @@
 
 #include <utility>
 
+#include "text/utf8.h"
+
 namespace anyslot {
 
 Status Vocabulary::add(int64_t id, Token token) {
   if (id < 0 || id > kMaxTokenId) {
     return failed_precondition("token '" + token.name + "' has the id " + std::to_string(id) +
                                "; ids must lie between 0 and " + std::to_string(kMaxTokenId));
+  }
+  if (find_invalid_utf8(token.name)) {
+    return failed_precondition("the name of token " + std::to_string(id) + " is not valid UTF-8");
   }
   if (static_cast<size_t>(id) >= tokens_.size()) tokens_.resize(static_cast<size_t>(id) + 1);
   std::optional<Token>& slot = tokens_[static_cast<size_t>(id)];
@@ -25,9 +30,13 @@ Status Vocabulary::add(int64_t id, Token token) {
 }
 
 void Vocabulary::make_special(int32_t id) {
+  tokens_.at(static_cast<size_t>(id)).value().special = true;
+}
+
+void Vocabulary::set_text(int32_t id, std::string bytes, bool is_byte) {
   Token& token = tokens_.at(static_cast<size_t>(id)).value();
-  token.bytes = token.name;
-  token.special = true;
+  token.bytes = std::move(bytes);
+  token.is_byte = is_byte;
 }
 
 const Vocabulary::Token* Vocabulary::find(int32_t id) const {

@@ -27,15 +27,19 @@ using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_
 class Vocabulary {
  public:
   struct Token {
-    std::string name;   // as the file writes it
-    std::string bytes;  // what it decodes to; may be a part of a character
-    bool special = false;
+    std::string name;        // as the file writes it
+    bool special = false;    // no text is merged into it
+    bool in_model = false;   // the model has it; else it is added beside the model only
+    std::string bytes = {};  // what it decodes to; may be a part of a character
+    bool is_byte = false;    // one of the tokens of byte fallback
   };
 
-  /// Fails with kFailedPrecondition when the id is taken or too large, or the name has another id.
+  /// Fails with kFailedPrecondition when the id is taken or too large, the name has another id, or
+  /// the name is not valid UTF-8.
   Status add(int64_t id, Token token);
-  /// Makes an existing token special: no text is merged into it, and it decodes to its name.
+  /// `id` must have a token, here and below.
   void make_special(int32_t id);
+  void set_text(int32_t id, std::string bytes, bool is_byte);
 
   /// Null for an id that no token has.
   const Token* find(int32_t id) const;
