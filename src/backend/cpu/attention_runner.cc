@@ -116,6 +116,7 @@ struct AttentionRunner::Worker {
       AttentionTile& tile = tiles[h];
       tile.group = group;
       tile.head_dim = head_dim;
+      tile.score_cap = call.spec.score_cap;
       tile.queries = carver.take<float>(heads * head_dim);
       tile.outputs = carver.take<float>(heads * head_dim);
       tile.starts = carver.take<float>(heads);
@@ -197,6 +198,10 @@ Status AttentionRunner::reserve(const AttentionCall& call) {
   for (const WorkItem& item : call.plan.items) {
     most_rows = std::max(most_rows, item.row_end - item.row_begin);
   }
+  size_t most_partials = 0;  // of a merge, whichever worker will do it
+  for (const Merge& merge : call.plan.merges) {
+    most_partials = std::max(most_partials, static_cast<size_t>(merge.slot_end - merge.slot_begin));
+  }
   for (const auto& worker : workers_) {
     const size_t bytes = worker->lay_out(nullptr, call, most_rows);
     if (worker->memory.size_bytes() < bytes) {
@@ -209,6 +214,7 @@ Status AttentionRunner::reserve(const AttentionCall& call) {
     worker->ends.resize(most_rows);
     worker->run_begins.resize(most_rows);
     worker->run_ends.resize(most_rows);
+    worker->partials.reserve(most_partials);
   }
   const size_t partial_bytes = static_cast<size_t>(call.plan.num_partials) * call.spec.num_heads *
                                (call.spec.head_dim + 2) * sizeof(float);
