@@ -54,7 +54,7 @@ struct TestModel {
   std::vector<float> forward(const StepPlan& plan);
 };
 
-/// A golden file of transformers: one prompt of four documents of 16 tokens and a query of 8.
+/// Golden files, see test_goldens.h: one prompt of four documents of 16 tokens and a query of 8.
 struct Golden {
   std::vector<int32_t> token_ids;
   std::vector<int32_t> segment_of_token;
