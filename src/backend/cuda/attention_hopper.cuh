@@ -9,9 +9,9 @@
 #include "backend/cuda/tma.cuh"
 #include "backend/cuda/wgmma.cuh"
 
-// Many rows on sm_90a, heads of 128: a warp lets the tensor memory accelerator copy pages, two warp
-// groups of 64 rows x heads each multiply. While the tensor cores multiply the weights of one stage
-// by its V, they already have the next stage's scores, and the warps make those into weights.
+// Many rows on sm_90a, heads of 128: a warp group lets the tensor memory accelerator copy pages,
+// two others of 64 rows x heads each multiply. While the tensor cores multiply the weights of one
+// stage by its V, they already have the next stage's scores, and the warps make those into weights.
 
 namespace anyslot::cuda::hopper {
 
@@ -20,6 +20,7 @@ inline constexpr int kStageTokens = kHopperStageTokens;
 inline constexpr int kStagePages = kStageTokens / kBlockSize;
 inline constexpr int kGroupThreads = 128;
 inline constexpr int kConsumers = 2;  // warp groups that multiply
+inline constexpr int kCopierWarps = kGroupThreads / 32;
 inline constexpr int kThreads = kGroupThreads * (1 + kConsumers);
 inline constexpr int kGroupRows = 64;
 inline constexpr int kRows = kConsumers * kGroupRows;
@@ -52,7 +53,7 @@ class Ring {
   __device__ explicit Ring(uint32_t shared) : shared_(shared) {}
   __device__ void init() const {
     for (int i = 0; i < kSlots; ++i) {
-      init_barrier(full(i), 1);
+      init_barrier(full(i), kCopierWarps);
       init_barrier(empty(i), kConsumers * kGroupThreads / 32);
     }
     show_barriers();
@@ -86,37 +87,61 @@ class Ring {
   int phase_ = 0;
 };
 
-/// Fills the next slot with K or V of the cursor's stage; each lane of a warp copies one half of a
-/// page. Tokens from the range's end on, which no row sees, become zeros.
-__device__ inline void copy_matrix(const AttentionArgs& args, const Cursor& cursor, int kv_head,
-                                   bool values, Ring& ring) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int page = lane / 2;
-  const int half = lane % 2;
-  const Ring to = ring.take();
-  to.wait_empty();
-  if (lane == 0) arrive_expecting(to.full(), kMatrixBytes);
-  __syncwarp();
-  if (page >= kStagePages) return;
-  const int token = cursor.first_token() + page * kBlockSize;
-  const int tokens = min(cursor.range().end - token, kBlockSize);
-  const int block =
-      tokens > 0 ? __ldg(args.blocks + cursor.range().blocks + token / kBlockSize) : 0;
-  const auto* map = static_cast<const char*>(args.page_maps) +
-                    (max(tokens, 1) - 1) * static_cast<int>(PageMaps::kBytesEach);
-  const BoxPlace place{{0, half, tokens > 0 ? 0 : kBlockSize,
-                        (block * 2 + (values ? 1 : 0)) * args.num_kv_heads + kv_head}};
-  copy_box(to.slot() + half * kHalfBytes + page * kBoxBytes, map, place, to.full());
-}
+/// A stage on its way to the ring: each copier warp has some of its pages, and each of some lanes
+/// one half of a page.
+class StageCopier {
+ public:
+  __device__ StageCopier(const AttentionArgs& args, int kv_head) : args_(args), kv_head_(kv_head) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    half_ = lane % 2;
+    page_ = static_cast<int>(threadIdx.x) / 32 * kWarpPages + lane / 2;
+    active_ = lane < 2 * kWarpPages;
+  }
+  /// Looks up where the cursor's pages are.
+  __device__ void find(const Cursor& cursor) {
+    const int token = cursor.first_token() + page_ * kBlockSize;
+    tokens_ = min(cursor.range().end - token, kBlockSize);
+    block_ = 0;
+    if (active_ && tokens_ > 0) {
+      block_ = __ldg(args_.blocks + cursor.range().blocks + token / kBlockSize);
+    }
+  }
+  /// Fills the next slot with K or V. Tokens from the range's end on, which no row sees, become
+  /// zeros.
+  __device__ void copy(bool values, Ring& ring) const {
+    const Ring to = ring.take();
+    const auto* map = static_cast<const char*>(args_.page_maps) +
+                      (max(tokens_, 1) - 1) * static_cast<int>(PageMaps::kBytesEach);
+    const BoxPlace place{{0, half_, tokens_ > 0 ? 0 : kBlockSize,
+                          (block_ * 2 + (values ? 1 : 0)) * args_.num_kv_heads + kv_head_}};
+    to.wait_empty();
+    if (threadIdx.x % 32 == 0) arrive_expecting(to.full(), kMatrixBytes / kCopierWarps);
+    __syncwarp();
+    if (active_)
+      copy_box(to.slot() + half_ * kHalfBytes + page_ * kBoxBytes, map, place, to.full());
+  }
+
+ private:
+  static constexpr int kWarpPages = kStagePages / kCopierWarps;
+
+  const AttentionArgs& args_;
+  int kv_head_;
+  int page_;
+  int half_;
+  bool active_;
+  int tokens_ = 0;  // of the page
+  int block_ = 0;
+};
 
 /// s = q K of a stage, in the background.
 template <typename T>
 __device__ inline void score_keys(const uint32_t (&q)[kHeadDim / 16][4], uint32_t k,
                                   float (&s)[16][4]) {
+  const uint64_t keys = matrix_descriptor(k, 16);
 #pragma unroll
   for (int step = 0; step < kHeadDim / 16; ++step) {
-    const uint32_t at = k + step / 4 * kHalfBytes + step % 4 * 32;
-    multiply_group<T, false>(s, q[step], matrix_descriptor(at, 16), step > 0);
+    const uint32_t distance = step / 4 * kHalfBytes + step % 4 * 32;
+    multiply_group<T, false>(s, q[step], moved(keys, distance), step > 0);
   }
   commit_products();
 }
@@ -125,10 +150,10 @@ __device__ inline void score_keys(const uint32_t (&q)[kHeadDim / 16][4], uint32_
 template <typename T>
 __device__ inline void add_values(const uint32_t (&p)[kStagePages][4], uint32_t v,
                                   float (&out)[16][4]) {
+  const uint64_t values = matrix_descriptor(v, kHalfBytes);
 #pragma unroll
   for (int page = 0; page < kStagePages; ++page) {
-    const uint32_t at = v + page * kBlockSize * kRowBytes;
-    multiply_group<T, true>(out, p[page], matrix_descriptor(at, kHalfBytes), 1);
+    multiply_group<T, true>(out, p[page], moved(values, page * kBoxBytes), 1);
   }
   commit_products();
 }
@@ -156,8 +181,11 @@ __device__ inline float2 weigh_stage(const AttentionArgs& args, const Cursor& cu
                                      const LaneMask& mask, float (&s)[16][4],
                                      TileState<kHeadDim>& state) {
   const int token = cursor.first_token();
+  settle(s);
   if (!all_visible(args, cursor.range(), token, token + kStageTokens)) hide_keys(s, token, mask);
-  return weights_of(s, args.scale_log2, state.maximum, state.sum);
+  const float2 keep = weights_of(s, args.scale_log2, state.maximum, state.sum);
+  settle(s);
+  return keep;
 }
 
 template <typename T>
@@ -268,20 +296,20 @@ __device__ inline void for_each_unit(const AttentionArgs& args, const Work& work
   }
 }
 
-/// One warp's.
 __device__ inline void copy_units(const AttentionArgs& args, Ring ring) {
   for_each_unit(args, [&](const Unit& unit) {
-    Cursor keys(args, unit.item);
-    Cursor values = keys;
-    if (keys.done()) return;
-    copy_matrix(args, keys, unit.kv_head, false, ring);
-    for (keys.next(); !values.done(); values.next()) {
-      if (!keys.done()) {
-        copy_matrix(args, keys, unit.kv_head, false, ring);
-        keys.next();
-      }
-      copy_matrix(args, values, unit.kv_head, true, ring);
+    Cursor cursor(args, unit.item);
+    if (cursor.done()) return;
+    StageCopier stage(args, unit.kv_head);
+    stage.find(cursor);
+    stage.copy(false, ring);
+    for (cursor.next(); !cursor.done(); cursor.next()) {
+      StageCopier before = stage;
+      stage.find(cursor);
+      stage.copy(false, ring);
+      before.copy(true, ring);
     }
+    stage.copy(true, ring);
   });
 }
 
@@ -322,7 +350,7 @@ __global__ void __launch_bounds__(kThreads, 1) hopper_attention(AttentionArgs ar
   const int warp_group = __shfl_sync(0xffffffffU, threadIdx.x / kGroupThreads, 0);
   if (warp_group == 0) {
     give_registers<kCopierRegisters>();
-    if (threadIdx.x < 32) copy_units(args, ring);
+    copy_units(args, ring);
   } else {
     take_registers<kConsumerRegisters>();
     attend_rows<T>(args, ring, warp_group - 1, aligned + kRingBytes);
