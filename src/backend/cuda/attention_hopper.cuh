@@ -181,11 +181,8 @@ __device__ inline float2 weigh_stage(const AttentionArgs& args, const Cursor& cu
                                      const LaneMask& mask, float (&s)[16][4],
                                      TileState<kHeadDim>& state) {
   const int token = cursor.first_token();
-  settle(s);
   if (!all_visible(args, cursor.range(), token, token + kStageTokens)) hide_keys(s, token, mask);
-  const float2 keep = weights_of(s, args.scale_log2, state.maximum, state.sum);
-  settle(s);
-  return keep;
+  return weights_of(s, args.scale_log2, state.maximum, state.sum);
 }
 
 template <typename T>
@@ -196,8 +193,8 @@ __device__ inline void pack_stage(const float (&s)[16][4], uint32_t (&p)[kStageP
   }
 }
 
-/// The consumers hand products to the tensor cores in turns: while one's are done, the other makes
-/// scores into weights.
+/// The tensor cores are a consumer's until its products are done: products of both at once would
+/// end at the same time, and leave the tensor cores idle while both make scores into weights.
 __device__ inline void take_turn(int consumer) {
   asm volatile("bar.sync %0, %1;" ::"r"(1 + consumer), "n"(kConsumers * kGroupThreads) : "memory");
 }
@@ -220,8 +217,8 @@ __device__ void attend(const AttentionArgs& args, const WorkItem& item, Meeting&
   take_turn(consumer);
   begin_products();
   score_keys<T>(q, first.slot(), s);
-  give_turn(consumer);
   wait_for_products<0>();
+  give_turn(consumer);
   first.free();
   weigh_stage<T>(args, cursor, meeting.mask, s, state);
   pack_stage<T>(s, p);
@@ -235,12 +232,12 @@ __device__ void attend(const AttentionArgs& args, const WorkItem& item, Meeting&
     begin_products();
     score_keys<T>(q, keys.slot(), s);
     add_values<T>(p, values.slot(), state.out);
-    give_turn(consumer);
     wait_for_products<1>();
     keys.free();
-    const float2 keep = weigh_stage<T>(args, cursor, meeting.mask, s, state);
     wait_for_products<0>();
+    give_turn(consumer);
     values.free();
+    const float2 keep = weigh_stage<T>(args, cursor, meeting.mask, s, state);
     keep_outputs<kHeadDim>(keep, state.out);
     pack_stage<T>(s, p);
   }
