@@ -181,8 +181,11 @@ __device__ inline float2 weigh_stage(const AttentionArgs& args, const Cursor& cu
                                      const LaneMask& mask, float (&s)[16][4],
                                      TileState<kHeadDim>& state) {
   const int token = cursor.first_token();
+  settle(s);
   if (!all_visible(args, cursor.range(), token, token + kStageTokens)) hide_keys(s, token, mask);
-  return weights_of(s, args.scale_log2, state.maximum, state.sum);
+  const float2 keep = weights_of(s, args.scale_log2, state.maximum, state.sum);
+  settle(s);
+  return keep;
 }
 
 template <typename T>
@@ -217,8 +220,8 @@ __device__ void attend(const AttentionArgs& args, const WorkItem& item, Meeting&
   take_turn(consumer);
   begin_products();
   score_keys<T>(q, first.slot(), s);
-  wait_for_products<0>();
   give_turn(consumer);
+  wait_for_products<0>();
   first.free();
   weigh_stage<T>(args, cursor, meeting.mask, s, state);
   pack_stage<T>(s, p);
@@ -234,10 +237,10 @@ __device__ void attend(const AttentionArgs& args, const WorkItem& item, Meeting&
     add_values<T>(p, values.slot(), state.out);
     wait_for_products<1>();
     keys.free();
+    const float2 keep = weigh_stage<T>(args, cursor, meeting.mask, s, state);
     wait_for_products<0>();
     give_turn(consumer);
     values.free();
-    const float2 keep = weigh_stage<T>(args, cursor, meeting.mask, s, state);
     keep_outputs<kHeadDim>(keep, state.out);
     pack_stage<T>(s, p);
   }

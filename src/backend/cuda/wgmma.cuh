@@ -54,6 +54,16 @@ __device__ inline uint64_t moved(uint64_t descriptor, uint32_t bytes) {
   return descriptor + (bytes >> 4);
 }
 
+/// What is computed of c before this stands before it in the program too, and so does not wait for
+/// products that are waited for after it.
+__device__ inline void settle(float (&c)[16][4]) {
+#pragma unroll
+  for (int n = 0; n < 16; ++n) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(c[n][e])::"memory");
+  }
+}
+
 #define ANYSLOT_WGMMA(TYPE, TRANSPOSED)                                                            \
   asm volatile(                                                                                    \
       "{\n.reg .pred add;\nsetp.ne.b32 add, %69, 0;\n"                                             \
