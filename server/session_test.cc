@@ -61,6 +61,7 @@ class SessionTest : public ::testing::Test {
       });
       thread_.join();
     }
+    if (!http_) return;
     io_->restart();
     io_->poll();  // what was cancelled holds the loop that it is in
   }
