@@ -109,10 +109,11 @@ SweepFigure rate_figure(const Points& points, DocumentChoice choice) {
       .points = {}};
   for (const double rate : points.rates()) figure.points.push_back(points.open(rate, choice));
   if (!skewed) return figure;
-  for (SweepPoint& point : figure.points) point.serve.num_warmups = points.options().num_prompts;
+  const int num_prompts = points.options().num_prompts;
+  for (SweepPoint& point : figure.points) point.serve.num_warmups = num_prompts / 2;
   // The methods are ranked by the last point, so more requests average it.
   int& last = figure.points.back().serve.num_prompts;
-  last = std::max(last, 3 * points.options().num_prompts);
+  last = std::max(last, 2 * num_prompts);
   return figure;
 }
 

@@ -53,10 +53,10 @@ TEST(Sweep, RatesFollowWhatFullServes) {
     rates.push_back(point.serve.arrivals.request_rate);
     EXPECT_EQ(point.serve.workload.choice, DocumentChoice::kZipf);
     EXPECT_EQ(point.serve.workload.order, DocumentOrder::kNew);
-    EXPECT_EQ(point.serve.num_warmups, 16);
+    EXPECT_EQ(point.serve.num_warmups, 8);
   }
   EXPECT_THAT(rates, ElementsAre(5, 20, 80));
-  EXPECT_GE(figures->front().points.back().serve.num_prompts, 48);
+  EXPECT_GE(figures->front().points.back().serve.num_prompts, 32);
 }
 
 TEST(Sweep, AtARateAllHaveTheSameShortMemoryUnlessOneIsGiven) {
