@@ -83,10 +83,14 @@ Expected<TokenizerParts> load_tokenizer_file(const std::string& path) {
   if (!text) return text.status();
   const Expected<json> file = parse_json(path, *text);
   if (!file) return file.status();
+  return read_tokenizer(*file, path, DigestBuilder().add(*text).finish());
+}
 
+Expected<TokenizerParts> read_tokenizer(const json& file, const std::string& where,
+                                        const Digest& fingerprint) {
   TokenizerParts parts;
-  parts.fingerprint = DigestBuilder().add(*text).finish();
-  JsonFields top(*file, path);
+  parts.fingerprint = fingerprint;
+  JsonFields top(file, where);
   check_top_level(top);
   const json& model = top.get_object("model");
   const json& pre_tokenizer = top.get_object("pre_tokenizer");
