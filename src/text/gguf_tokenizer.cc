@@ -186,25 +186,10 @@ std::string_view GgufTokenizer::token_name(std::optional<int64_t> id) const {
   return tokens[static_cast<size_t>(*id)];
 }
 
-Digest GgufTokenizer::fingerprint() const {
-  DigestBuilder builder;
-  builder.add("anyslot GGUF tokenizer 1").add(model).add(pre);
-  builder.add(static_cast<int64_t>(tokens.size()));
-  for (const std::string_view token : tokens) builder.add(token);
-  for (const int64_t type : token_type) builder.add(type);
-  for (const std::string_view merge : merges) builder.add(merge);
-  for (const auto& id : {bos_token_id, eos_token_id}) builder.add(id.value_or(-1));
-  for (const auto& fact : {add_bos_token, add_eos_token, add_space_prefix}) {
-    builder.add(fact ? int64_t{*fact} : int64_t{-1});
-  }
-  return builder.finish();
-}
-
 Expected<TokenizerParts> read_gguf_tokenizer(const GgufTokenizer& source) {
   const Expected<json> file = TokenizerJson(source).build();
   if (!file) return file.status();
-  return read_tokenizer(*file, source.where + ": its tokenizer as tokenizer.json",
-                        source.fingerprint());
+  return read_tokenizer_json(source.where + ": its tokenizer as tokenizer.json", file->dump());
 }
 
 }  // namespace anyslot

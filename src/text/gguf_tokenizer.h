@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "anyslot/status.h"
-#include "base/hash.h"
 #include "text/tokenizer_file.h"
 
 namespace anyslot {
@@ -30,7 +29,6 @@ struct GgufTokenizer {
 
   /// Empty without such a token.
   std::string_view token_name(std::optional<int64_t> id) const;
-  Digest fingerprint() const;
 };
 
 /// The tokenizer of the tokenizer.json that says the same. Fails with kFailedPrecondition for what

@@ -81,16 +81,15 @@ void check_top_level(JsonFields& top) {
 Expected<TokenizerParts> load_tokenizer_file(const std::string& path) {
   const Expected<std::string> text = read_file(path);
   if (!text) return text.status();
-  const Expected<json> file = parse_json(path, *text);
-  if (!file) return file.status();
-  return read_tokenizer(*file, path, DigestBuilder().add(*text).finish());
+  return read_tokenizer_json(path, *text);
 }
 
-Expected<TokenizerParts> read_tokenizer(const json& file, const std::string& where,
-                                        const Digest& fingerprint) {
+Expected<TokenizerParts> read_tokenizer_json(const std::string& path, const std::string& text) {
+  const Expected<json> file = parse_json(path, text);
+  if (!file) return file.status();
   TokenizerParts parts;
-  parts.fingerprint = fingerprint;
-  JsonFields top(file, where);
+  parts.fingerprint = DigestBuilder().add(text).finish();
+  JsonFields top(*file, path);
   check_top_level(top);
   const json& model = top.get_object("model");
   const json& pre_tokenizer = top.get_object("pre_tokenizer");

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "anyslot/status.h"
@@ -20,15 +19,14 @@ struct TokenizerParts {
   PreTokenizer pre_tokenizer;
   Bpe model;
   PostProcessor post_processor;
-  Digest fingerprint;  // of the file
+  Digest fingerprint;  // SHA-256 of the file
 };
 
 /// Reads a tokenizer.json of a byte-level BPE. Nothing in it is passed over silently: what has a
 /// bearing on ids or text and is not supported is refused by name. Errors as Tokenizer::load.
 Expected<TokenizerParts> load_tokenizer_file(const std::string& path);
 
-/// The same of its object; `where` begins every message.
-Expected<TokenizerParts> read_tokenizer(const nlohmann::json& file, const std::string& where,
-                                        const Digest& fingerprint);
+/// The same for the text of such a file; `path` is for messages.
+Expected<TokenizerParts> read_tokenizer_json(const std::string& path, const std::string& text);
 
 }  // namespace anyslot
