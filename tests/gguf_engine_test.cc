@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <string>
 
-#include "cli/test_program.h"
 #include "model/gguf/test_gguf_models.h"
 #include "support/engine_support.h"
 #include "support/temporary_folder.h"
+#include "test_program.h"
 
 namespace anyslot {
 namespace {
@@ -62,9 +62,10 @@ std::string refusal(const std::string& path) {
 }
 
 TEST(GgufEngine, SameTokensAndLogitsAsTheSafetensors) {
-  Engine theirs = open_engine(float32_config(kModel));
   for (const uint32_t type : {kF32, kBF16}) {
     const GgufFolder file(type);
+    // Both caches are empty: a warm one changes the shape of a step, and with it the rounding.
+    Engine theirs = open_engine(float32_config(kModel));
     Engine ours = open_engine(float32_config(file.path()));
     EXPECT_EQ(ours.model().name, "demo-14m");
     EXPECT_EQ(ours.model().architecture, theirs.model().architecture);
