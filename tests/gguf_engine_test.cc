@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <string>
 
+#include "cli/test_program.h"
 #include "model/gguf/test_gguf_models.h"
 #include "support/engine_support.h"
 #include "support/temporary_folder.h"
-#include "test_program.h"
 
 namespace anyslot {
 namespace {
