@@ -37,7 +37,35 @@ constexpr Gap kGaps[] = {
     {"Qwen2MoeForCausalLM", "experts that all tokens share"},
 };
 
+void add_name(const std::optional<WeightRef>& weight, std::vector<std::string>& names) {
+  if (weight) names.push_back(weight->name);
+}
+
+void add_names(const LinearRef& weight, std::vector<std::string>& names) {
+  names.push_back(weight.tensor.name);
+  if (!weight.bias.empty()) names.push_back(weight.bias);
+}
+
 }  // namespace
+
+std::vector<std::string> tensor_names(const ModelDescription& model) {
+  std::vector<std::string> names;
+  for (const auto& weight :
+       {std::optional(model.embedding), std::optional(model.final_norm), model.lm_head}) {
+    add_name(weight, names);
+  }
+  for (const LayerDescription& layer : model.layers) {
+    for (const auto* norm : {&layer.attention_norm, &layer.q_norm, &layer.k_norm,
+                             &layer.attention_post_norm, &layer.mlp_norm, &layer.mlp_post_norm}) {
+      add_name(*norm, names);
+    }
+    for (const LinearRef* weight : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.mlp.gate,
+                                    &layer.mlp.up, &layer.mlp.down}) {
+      add_names(*weight, names);
+    }
+  }
+  return names;
+}
 
 const Architecture* find_architecture(std::string_view name) {
   for (const Architecture& architecture : kArchitectures) {

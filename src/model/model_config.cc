@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "model/architecture.h"
+#include "model/config_object.h"
 #include "model/config_reader.h"
 #include "model/json_file.h"
 
@@ -119,15 +120,20 @@ Expected<ModelConfig> load_model_config(const std::string& model_dir, int64_t ma
 Expected<ModelConfig> load_config_file(const std::string& path, int64_t max_model_len) {
   const Expected<nlohmann::json> json = read_json_file(path);
   if (!json) return json.status();
+  return read_config_object(*json, path, max_model_len);
+}
+
+Expected<ModelConfig> read_config_object(const nlohmann::json& object, const std::string& where,
+                                         int64_t max_model_len) {
   Status status;
-  const ConfigReader reader(*json, path, status);
+  const ConfigReader reader(object, where, status);
   const std::vector<std::string> architectures = reader.texts("architectures");
   if (architectures.empty()) reader.fail("architectures", "is missing; it must name the model's");
   if (!status) return status;
 
   const Architecture* architecture = find_architecture(architectures.front());
   if (architecture == nullptr) {
-    return failed_precondition(path + ": architecture " + quote_name(architectures.front()) + " " +
+    return failed_precondition(where + ": architecture " + quote_name(architectures.front()) + " " +
                                why_unsupported(architectures.front()));
   }
   ModelConfig config;

@@ -46,7 +46,16 @@ double relative_error(std::span<const float> actual, std::span<const float> expe
 
 TestModel::TestModel(std::unique_ptr<Backend> on, const std::string& dir, int64_t max_model_len)
     : backend(std::move(on)) {
-  auto loaded = Decoder::load(dir, *backend, max_model_len);
+  take(Decoder::load(dir, *backend, max_model_len));
+}
+
+TestModel::TestModel(std::unique_ptr<Backend> on, std::unique_ptr<WeightSource> weights,
+                     const ModelConfig& config)
+    : backend(std::move(on)) {
+  take(Decoder::load(std::move(weights), config, *backend));
+}
+
+void TestModel::take(Expected<std::unique_ptr<Decoder>> loaded) {
   EXPECT_TRUE(loaded.ok()) << loaded.status().message();
   decoder = std::move(*loaded);
   auto storage =

@@ -1,5 +1,6 @@
 #include "text/tokenizer.h"
 
+#include "text/gguf_tokenizer.h"
 #include "text/tokenizer_file.h"
 #include "text/utf8.h"
 
@@ -44,6 +45,12 @@ Tokenizer::~Tokenizer() = default;
 
 Expected<Tokenizer> Tokenizer::load(const std::string& tokenizer_json_path) {
   Expected<TokenizerParts> parts = load_tokenizer_file(tokenizer_json_path);
+  if (!parts) return parts.status();
+  return Tokenizer(std::make_unique<const TokenizerParts>(*std::move(parts)));
+}
+
+Expected<Tokenizer> Tokenizer::create(const GgufTokenizer& source) {
+  Expected<TokenizerParts> parts = read_gguf_tokenizer(source);
   if (!parts) return parts.status();
   return Tokenizer(std::make_unique<const TokenizerParts>(*std::move(parts)));
 }

@@ -14,6 +14,7 @@
 
 namespace anyslot {
 
+struct GgufTokenizer;
 struct TokenizerParts;
 
 /// The byte-level BPE of a Hugging Face tokenizer.json. All calls are const and thread-safe.
@@ -25,6 +26,8 @@ class Tokenizer {
   /// Fails with kNotFound, or with kFailedPrecondition for a file that is broken or that asks for
   /// something unsupported; the message names the file and the field.
   static Expected<Tokenizer> load(const std::string& tokenizer_json_path);
+  /// The tokenizer that a GGUF file describes. Fails with kFailedPrecondition in the same way.
+  static Expected<Tokenizer> create(const GgufTokenizer& source);
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
@@ -55,7 +58,7 @@ class Tokenizer {
   /// The largest id plus one.
   int32_t vocab_size() const;
 
-  /// SHA-256 of the tokenizer.json.
+  /// SHA-256 of what it was read from.
   const Digest& fingerprint() const;
 
  private:

@@ -81,11 +81,14 @@ void check_top_level(JsonFields& top) {
 Expected<TokenizerParts> load_tokenizer_file(const std::string& path) {
   const Expected<std::string> text = read_file(path);
   if (!text) return text.status();
-  const Expected<json> file = parse_json(path, *text);
-  if (!file) return file.status();
+  return read_tokenizer_json(path, *text);
+}
 
+Expected<TokenizerParts> read_tokenizer_json(const std::string& path, const std::string& text) {
+  const Expected<json> file = parse_json(path, text);
+  if (!file) return file.status();
   TokenizerParts parts;
-  parts.fingerprint = DigestBuilder().add(*text).finish();
+  parts.fingerprint = DigestBuilder().add(text).finish();
   JsonFields top(*file, path);
   check_top_level(top);
   const json& model = top.get_object("model");

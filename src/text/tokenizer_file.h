@@ -26,4 +26,7 @@ struct TokenizerParts {
 /// bearing on ids or text and is not supported is refused by name. Errors as Tokenizer::load.
 Expected<TokenizerParts> load_tokenizer_file(const std::string& path);
 
+/// The same for the text of such a file; `path` is for messages.
+Expected<TokenizerParts> read_tokenizer_json(const std::string& path, const std::string& text);
+
 }  // namespace anyslot
