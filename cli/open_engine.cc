@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "output_file.h"
 
 namespace anyslot::cli {
@@ -19,6 +22,13 @@ void warn_unless_block_trained(const ModelInfo& model, Method method) {
                   model.name, method_name(method)),
       "standard error")
       .ok();
+}
+
+Status check_model_path(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(status) || std::filesystem::is_regular_file(status)) return {};
+  return invalid_argument(fmt::format("there is no folder or GGUF file \"{}\"", path));
 }
 
 Status check_control(const EngineConfig& config, Method method) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "anyslot/engine.h"
@@ -11,6 +12,9 @@ namespace anyslot::cli {
 /// was not trained for it. Its trace is completed before the program ends. Fails as Engine::open
 /// and check_control do.
 Expected<Engine> open_engine(const EngineConfig& config, Interrupt& interrupt);
+
+/// Fails with kInvalidArgument when --model names no folder or file.
+Status check_model_path(const std::string& path);
 
 /// Fails with kInvalidArgument when --ignore-placement-angles would change nothing under `method`.
 Status check_control(const EngineConfig& config, Method method);

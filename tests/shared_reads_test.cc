@@ -39,16 +39,16 @@ StepPlan decode_step(Scheduler& scheduler, Method method) {
   }
 }
 
-AttentionPlan plan_all_rows(const StepPlan& plan) {
+AttentionPlan plan_all_rows(const StepPlan& plan, int64_t window = 0) {
   std::vector<int32_t> rows(plan.rows.size());
   std::iota(rows.begin(), rows.end(), 0);
-  return plan_attention(plan, rows, 0, {});
+  return plan_attention(plan, rows, window, {});
 }
 
 TEST(SharedReads, TheSchedulersCountIsTheAttentionPlans) {
   for (const Method method : {Method::kLazy, Method::kBlock, Method::kMepic, Method::kFull}) {
     KvCache cache(2000);
-    Scheduler scheduler({kRequests, 8192, false}, cache);
+    Scheduler scheduler({kRequests, 8192, false, {}}, cache);
     const StepPlan plan = decode_step(scheduler, method);
     const bool shared = method == Method::kLazy || method == Method::kMepic;
     EXPECT_EQ(plan.kv_tokens_read, (shared ? 500 : kRequests * 500) + kRequests * 3)
@@ -57,6 +57,26 @@ TEST(SharedReads, TheSchedulersCountIsTheAttentionPlans) {
     StepPlan alone = plan;
     alone.share_rows = false;
     EXPECT_EQ(plan_all_rows(alone).kv_tokens_read, kRequests * 503);
+  }
+}
+
+// A row at 502 with a window of 100 sees from 403 on, and reads from the block that begins at 400.
+TEST(SharedReads, AWindowBoundsWhatIsRead) {
+  constexpr int64_t kWindow = 100;
+  for (const Method method : {Method::kLazy, Method::kBlock, Method::kMepic, Method::kFull}) {
+    KvCache cache(2000);
+    Scheduler scheduler({kRequests, 8192, false, {kWindow, kWindow}}, cache);
+    const StepPlan plan = decode_step(scheduler, method);
+    const bool shared = method == Method::kLazy || method == Method::kMepic;
+    const int64_t read = (shared ? kWindow : kRequests * kWindow) + kRequests * 3;
+    EXPECT_EQ(plan.kv_tokens_read, read) << method_name(method);
+    EXPECT_EQ(plan_all_rows(plan, kWindow).kv_tokens_read, read) << method_name(method);
+
+    KvCache other_cache(2000);
+    Scheduler mixed({kRequests, 8192, false, {kWindow, 0, kWindow, kWindow}}, other_cache);
+    const StepPlan mixed_plan = decode_step(mixed, method);
+    const int64_t whole = (shared ? 500 : kRequests * 500) + kRequests * 3;
+    EXPECT_EQ(mixed_plan.kv_tokens_read, (3 * read + whole) / 4) << method_name(method);
   }
 }
 

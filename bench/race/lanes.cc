@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <utility>
 
 #include "cli/bundled_data.h"
@@ -66,8 +65,8 @@ Expected<OpenLanes> lanes_in_process(const LaneOptions& options, cli::Interrupt&
     Expected<cli::BundledData> bundled = cli::find_bundled_data();
     if (!bundled) return bundled.status();
     config.model_path = bundled->model;
-  } else if (!std::filesystem::is_directory(config.model_path)) {
-    return invalid_argument(fmt::format("--model: there is no folder \"{}\"", config.model_path));
+  } else if (Status status = cli::check_model_path(config.model_path); !status) {
+    return status;
   }
   Expected<Engine> engine = cli::open_engine(config, interrupt);
   if (!engine) return engine.status();

@@ -191,8 +191,8 @@ void add_lane_options(CLI::App& command, LaneOptions& lanes) {
         return parsed;
       });
   methods->type_name("M,M");
-  add_text(command, "--model", lanes.model, "DIR|NAME",
-           "in process, the folder of a Hugging Face model (default: the bundled one); of a "
+  add_text(command, "--model", lanes.model, "PATH|NAME",
+           "in process, a Hugging Face folder or a GGUF file (default: the bundled model); of a "
            "server, the name that requests give (default: the first that it has)");
   CLI::Option* url = add_text(command, "--url", lanes.url, "URL",
                               "race two methods of an AnySlot server, as http://127.0.0.1:8080");

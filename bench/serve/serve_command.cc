@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,9 +47,8 @@ Status check(const Options& options) {
     return invalid_argument(
         "nothing to measure: give --base-url for a server, or --model for the engine in process");
   }
-  if (!options.over_http() && !options.model.empty() &&
-      !std::filesystem::is_directory(options.model)) {
-    return invalid_argument(fmt::format("--model: there is no folder \"{}\"", options.model));
+  if (!options.over_http() && !options.model.empty()) {
+    if (Status status = cli::check_model_path(options.model); !status) return status;
   }
   const ArrivalOptions& arrivals = options.serve.arrivals;
   if (arrivals.ramp != ArrivalOptions::Ramp::kNone &&
@@ -181,9 +179,9 @@ void add_target_options(CLI::App& command, Options& options) {
   };
   add_text("--base-url", options.http.base_url, "URL",
            "a server of OpenAI's API, as http://127.0.0.1:8080 (default: the engine in process)");
-  add_text("--model", options.model, "NAME|DIR",
+  add_text("--model", options.model, "NAME|PATH",
            "of a server, the name that requests give (default: the first that it has); in process, "
-           "the folder of a Hugging Face model");
+           "a Hugging Face folder or a GGUF file");
   add_text("--random-weights", options.engine.random_weights_config, "FILE",
            "in process, instead of --model: a config.json; its weights are random")
       ->check(CLI::ExistingFile);

@@ -84,11 +84,11 @@ Expected<nlohmann::ordered_json> run_sweep(const std::vector<SweepFigure>& figur
                                            const std::function<bool()>& stopped,
                                            const std::function<void(int64_t done)>& done);
 
-/// The methods side by side where documents come in skewed popularity, the one that answers first
-/// before the others: time to first token at the highest rate; throughput at the highest
-/// concurrency, with what explains it, cached tokens and KV. Of the figures that run_sweep()
-/// returned; {"request_rate", "max_concurrency", "columns", "rows"}, the last two as a figure has
-/// them; null when those two figures do not have two methods.
+/// The methods side by side where documents come in skewed popularity at the highest rate, the one
+/// that answers first before the others: time to first token and throughput, with what explains
+/// them, cached tokens and KV. Of the figures that run_sweep() returned; {"request_rate",
+/// "columns", "rows"}, the last two as a figure has them; null when rate-skewed does not have two
+/// methods.
 nlohmann::ordered_json sweep_ranking(const nlohmann::ordered_json& figures);
 
 /// Says of a ranking which method answers first, which generates most, and by how much; "" for

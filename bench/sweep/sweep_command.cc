@@ -63,9 +63,11 @@ Expected<ServeResult> run_point(const SweepOptions& options, const SweepPoint& p
   if (point.kv_cache_bytes > 0) config.kv_cache_bytes = point.kv_cache_bytes;
   const Expected<std::unique_ptr<Target>> target = open_engine_target(config);
   if (!target) return target.status();
+  ServeOptions serve = point.serve;
+  if (method == Method::kFull) serve.num_warmups = 0;  // it keeps nothing of them
   Progress progress;
   stopper.watch(&progress);
-  Expected<ServeResult> result = run_serve(point.serve, **target, progress);
+  Expected<ServeResult> result = run_serve(serve, **target, progress);
   stopper.watch(nullptr);
   return result;
 }
@@ -210,7 +212,7 @@ void add_sweep_benchmark(CLI::App& bench, cli::Action& action) {
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--request-rates", sweep.request_rates,
-                   "requests per second (default: 0.5, 1, 2 and 4 times what method full serves)")
+                   "requests per second (default: 0.5, 2 and 8 times what method full serves)")
       ->type_name("R,...")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);

@@ -46,20 +46,23 @@ class Points {
     return point;
   }
 
-  /// Requests that come at a rate.
+  /// Requests that come at a rate. The memory for KV is the same for all methods, and short.
   SweepPoint open(double rate, DocumentChoice choice) const {
     SweepPoint point = closed(rate, choice, 0);
     point.serve.arrivals.request_rate = rate;
     point.serve.num_prompts =
         std::max(6, static_cast<int>(std::lround(rate * options_.run_seconds)));
+    if (options_.engine.kv_cache_bytes == 0) {
+      point.kv_cache_bytes = std::max(pool_bytes() / 2, least_pool_bytes());
+    }
     return point;
   }
 
-  /// Rates below and beyond what method full can serve.
+  /// Rates from below what method full can serve to beyond what any can.
   std::vector<double> rates() const {
     if (!options_.request_rates.empty()) return options_.request_rates;
     std::vector<double> rates;
-    for (const double load : {0.5, 1.0, 2.0, 4.0}) {
+    for (const double load : {0.5, 2.0, 8.0}) {
       const double rate = load / std::max(1e-6, facts_.full_seconds);
       const double power = std::pow(10.0, std::floor(std::log10(rate)) - 1);
       rates.push_back(std::round(rate / power) * power);  // two digits
@@ -94,13 +97,23 @@ SweepFigure rate_figure(const Points& points, DocumentChoice choice) {
       .title = skewed ? "Request rate, skewed popularity" : "Request rate, uniform popularity",
       .text = fmt::format(
           "{} documents, {} of them in a new order in each prompt, drawn {}. Requests come at "
-          "random (a Poisson process) whether or not earlier ones are answered.",
+          "random (a Poisson process) whether or not earlier ones are answered{}.{}",
           points.options().num_documents, points.options().documents_per_prompt,
-          skewed ? fmt::format("by Zipf's law (exponent {})", points.options().zipf) : "evenly"),
+          skewed ? fmt::format("by Zipf's law (exponent {})", points.options().zipf) : "evenly",
+          skewed ? ", after others have filled the cache" : "",
+          points.options().engine.kv_cache_bytes == 0
+              ? " All methods have memory for half of the documents' KV."
+              : ""),
       .x = {"request_rate", "requests per second", true},
       .charts = {kTtft, kThroughput, kHits, kPeakKv},
       .points = {}};
   for (const double rate : points.rates()) figure.points.push_back(points.open(rate, choice));
+  if (!skewed) return figure;
+  const int num_prompts = points.options().num_prompts;
+  for (SweepPoint& point : figure.points) point.serve.num_warmups = num_prompts / 2;
+  // The methods are ranked by the last point, so more requests average it.
+  int& last = figure.points.back().serve.num_prompts;
+  last = std::max(last, 2 * num_prompts);
   return figure;
 }
 

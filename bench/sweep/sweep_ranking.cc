@@ -35,21 +35,6 @@ double number_at(const Json& row, const char* field) { return row.at(field).get<
 
 std::string name_of(const Json& row) { return row.at("series"); }
 
-/// Rows with a method's time to first token at a rate, and all else from its run at a concurrency.
-std::vector<Json> joined(const std::vector<Json>& by_rate,
-                         const std::vector<Json>& by_concurrency) {
-  std::vector<Json> rows;
-  for (const Json& timed : by_rate) {
-    const auto found = std::ranges::find(by_concurrency, name_of(timed), name_of);
-    if (found == by_concurrency.end()) continue;
-    rows.push_back(*found);
-    rows.back()[kTtft] = timed.at(kTtft);
-    rows.back()["request_rate"] = timed.at("request_rate");
-  }
-  std::ranges::stable_sort(rows, {}, [](const Json& row) { return number_at(row, kTtft); });
-  return rows;
-}
-
 /// The rows, those with most tokens per second first.
 std::vector<Json> by_throughput(std::vector<Json> rows) {
   std::ranges::stable_sort(rows, std::greater{},
@@ -60,9 +45,9 @@ std::vector<Json> by_throughput(std::vector<Json> rows) {
 }  // namespace
 
 Json sweep_ranking(const Json& figures) {
-  std::vector<Json> rows =
-      joined(last_rows(figures, "rate-skewed"), last_rows(figures, "concurrency"));
+  std::vector<Json> rows = last_rows(figures, "rate-skewed");
   if (rows.size() < 2) return nullptr;
+  std::ranges::stable_sort(rows, {}, [](const Json& row) { return number_at(row, kTtft); });
   const double least_ttft = number_at(rows.front(), kTtft);
   const double most_tokens = number_at(by_throughput(rows).front(), kTokens);
   for (Json& row : rows) {
@@ -83,10 +68,7 @@ Json sweep_ranking(const Json& figures) {
            {"blocks_copied", "blocks copied"}}) {
     columns.push_back({{"field", field}, {"label", label}});
   }
-  return {{"request_rate", rows.front().at("request_rate")},
-          {"max_concurrency", rows.front().at("max_concurrency")},
-          {"columns", columns},
-          {"rows", rows}};
+  return {{"request_rate", rows.front().at("request_rate")}, {"columns", columns}, {"rows", rows}};
 }
 
 std::string sweep_summary(const Json& ranking) {
@@ -96,12 +78,11 @@ std::string sweep_summary(const Json& ranking) {
   return fmt::format(
       "Documents come in a new order each time, some far more often than others. At {:g} requests "
       "per second {} answers first: {:.1f} ms to the first token, {:.2f} times sooner than {}. "
-      "With {:g} in flight {} generates most: {:.0f} tokens per second, {:.2f} times as many as "
-      "{}.",
+      "And {} generates most: {:.0f} tokens per second, {:.2f} times as many as {}.",
       ranking.at("request_rate").get<double>(), name_of(rows[0]), number_at(rows[0], kTtft),
-      number_at(rows[1], kTtft) / number_at(rows[0], kTtft), name_of(rows[1]),
-      ranking.at("max_concurrency").get<double>(), name_of(fast[0]), number_at(fast[0], kTokens),
-      number_at(fast[0], kTokens) / number_at(fast[1], kTokens), name_of(fast[1]));
+      number_at(rows[1], kTtft) / number_at(rows[0], kTtft), name_of(rows[1]), name_of(fast[0]),
+      number_at(fast[0], kTokens), number_at(fast[0], kTokens) / number_at(fast[1], kTokens),
+      name_of(fast[1]));
 }
 
 }  // namespace anyslot::bench

@@ -1,6 +1,7 @@
 // The promise of the project, measured: where documents come in new orders and some far more often
-// than others, lazy answers sooner and generates more than methods that compute documents again,
-// and keeps up with those that do not, because it takes as much from the cache and holds least KV.
+// than others, and memory is short, lazy answers sooner and generates more than methods that
+// compute documents again or hold copies of them, and keeps up with mepic, because it takes as much
+// from the cache, holds least KV and reads least of it.
 
 #include <gtest/gtest.h>
 
@@ -21,16 +22,16 @@ namespace {
 using nlohmann::json;
 
 constexpr int kAttempts = 3;   // what else runs on the machine blurs times, never counts
-constexpr double kLead = 1.5;  // over methods that compute documents again
-constexpr double kTie = 0.5;   // of those that find as much in the cache, on a busy machine
+constexpr double kLead = 1.5;  // over methods that compute documents again, or hold copies
+constexpr double kTie = 0.7;   // of mepic, which does neither, on a busy machine
 
 /// The row of each method in the ranking of a sweep.
 std::map<std::string, json> ranking_of_a_small_sweep() {
   const testing_support::TemporaryFolder folder;
-  std::vector<std::string> arguments = small_bench(
-      "sweep",
-      "--figures rate-skewed,concurrency --zipf 2.1 --num-documents 40 --documents-per-prompt 4 "
-      "--document-len 128 --output-len 8 --num-prompts 16 --run-seconds 1");
+  std::vector<std::string> arguments =
+      small_bench("sweep",
+                  "--figures rate-skewed --zipf 2.1 --num-documents 40 --documents-per-prompt 4 "
+                  "--document-len 128 --output-len 32 --num-prompts 16 --run-seconds 1");
   arguments.insert(arguments.end(),
                    {"--report", folder.file("a.html"), "--json", folder.file("a.json")});
   const cli::ProgramResult result = cli::run_program(arguments);
@@ -53,8 +54,9 @@ void expect_the_reason(const std::map<std::string, json>& rows) {
   EXPECT_EQ(at(rows.at("full"), "cached_tokens"), 0);
   EXPECT_EQ(at(lazy, "blocks_copied"), 0);
   EXPECT_GT(at(rows.at("block"), "blocks_copied"), 0);
-  for (const char* other : {"block", "prefix", "full"}) {
-    EXPECT_LT(1.5 * at(lazy, "peak_kv_mib"), at(rows.at(other), "peak_kv_mib")) << other;
+  for (const auto& [name, row] : rows) {
+    if (name == "lazy") continue;
+    EXPECT_LT(1.2 * at(lazy, "kv_tokens_read"), at(row, "kv_tokens_read")) << name;
   }
 }
 
@@ -62,7 +64,7 @@ bool leads(const std::map<std::string, json>& rows) {
   const json& lazy = rows.at("lazy");
   bool leads = true;
   for (const auto& [name, row] : rows) {
-    const double lead = name == "prefix" || name == "full" ? kLead : kTie;
+    const double lead = name == "mepic" || name == "lazy" ? kTie : kLead;
     leads = leads && at(row, "mean_ttft_ms") >= lead * at(lazy, "mean_ttft_ms") &&
             lead * at(row, "output_throughput") <= at(lazy, "output_throughput");
   }

@@ -53,8 +53,24 @@ TEST(Sweep, RatesFollowWhatFullServes) {
     rates.push_back(point.serve.arrivals.request_rate);
     EXPECT_EQ(point.serve.workload.choice, DocumentChoice::kZipf);
     EXPECT_EQ(point.serve.workload.order, DocumentOrder::kNew);
+    EXPECT_EQ(point.serve.num_warmups, 8);
   }
-  EXPECT_THAT(rates, ElementsAre(5, 10, 20, 40));
+  EXPECT_THAT(rates, ElementsAre(5, 20, 80));
+  EXPECT_GE(figures->front().points.back().serve.num_prompts, 32);
+}
+
+TEST(Sweep, AtARateAllHaveTheSameShortMemoryUnlessOneIsGiven) {
+  const auto figures = plan_sweep({.figures = {"rate-uniform"}}, kFacts);
+  ASSERT_TRUE(figures);
+  EXPECT_THAT(figures->front().text, HasSubstr("half of the documents' KV"));
+  for (const SweepPoint& point : figures->front().points) {
+    EXPECT_EQ(point.kv_cache_bytes, 100 * 256 * 1000 / 2);
+  }
+  SweepOptions options{.figures = {"rate-uniform"}};
+  options.engine.kv_cache_bytes = 1 << 30;
+  const auto given = plan_sweep(options, kFacts);
+  ASSERT_TRUE(given);
+  for (const SweepPoint& point : given->front().points) EXPECT_EQ(point.kv_cache_bytes, 0);
 }
 
 TEST(Sweep, MemoryBudgetsCountWholeBlocks) {
@@ -137,14 +153,13 @@ TEST(Sweep, KeepsWhatWasMeasuredWhenStopped) {
 }
 
 TEST(Sweep, RanksTheMethodsAndSaysWhy) {
-  const auto figures = plan_sweep({.figures = {"rate-skewed", "concurrency"}}, kFacts);
+  const auto figures = plan_sweep({.figures = {"rate-skewed"}}, kFacts);
   ASSERT_TRUE(figures);
   const auto result = run_sweep(
       *figures, {Method::kFull, Method::kLazy}, fake_run, [] { return false; }, [](int64_t) {});
   ASSERT_TRUE(result);
   const Json ranking = sweep_ranking(*result);
-  EXPECT_EQ(ranking.at("request_rate"), 40);
-  EXPECT_EQ(ranking.at("max_concurrency"), 16);
+  EXPECT_EQ(ranking.at("request_rate"), 80);
   ASSERT_EQ(ranking.at("rows").size(), 2U);
   EXPECT_EQ(ranking["rows"][0]["series"], "lazy");
   EXPECT_EQ(ranking["rows"][1]["series"], "full");
@@ -156,10 +171,10 @@ TEST(Sweep, RanksTheMethodsAndSaysWhy) {
     }
   }
   const std::string summary = sweep_summary(ranking);
-  EXPECT_THAT(summary, HasSubstr("At 40 requests per second lazy answers first: 10.0 ms"));
+  EXPECT_THAT(summary, HasSubstr("At 80 requests per second lazy answers first: 10.0 ms"));
   EXPECT_THAT(summary, HasSubstr("4.00 times sooner than full"));
-  EXPECT_THAT(summary, HasSubstr("With 16 in flight lazy generates most: 100 tokens per second, "
-                                 "4.00 times as many as full"));
+  EXPECT_THAT(summary, HasSubstr("And lazy generates most: 100 tokens per second, 4.00 times as "
+                                 "many as full"));
 }
 
 TEST(Sweep, RanksNothingWhereThereIsNothingToCompare) {
@@ -168,7 +183,7 @@ TEST(Sweep, RanksNothingWhereThereIsNothingToCompare) {
 }
 
 TEST(Sweep, SummaryDoesNotHideThatAnotherGeneratesMost) {
-  const Json ranking = Json::parse(R"({"request_rate": 2, "max_concurrency": 4, "rows": [
+  const Json ranking = Json::parse(R"({"request_rate": 2, "rows": [
       {"series": "lazy", "mean_ttft_ms": 5.0, "output_throughput": 90.0},
       {"series": "block", "mean_ttft_ms": 6.0, "output_throughput": 99.0}]})");
   EXPECT_THAT(sweep_summary(ranking), HasSubstr("lazy answers first: 5.0 ms"));

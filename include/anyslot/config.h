@@ -36,7 +36,7 @@ Expected<WeightType> parse_weight_type(std::string_view name);
 
 /// Every option of an engine. Zero means "chosen by the engine" where a comment says so.
 struct EngineConfig {
-  std::string model_path;  // a Hugging Face folder: config.json, *.safetensors, tokenizer.json
+  std::string model_path;  // a GGUF file or the folder of a Hugging Face model (docs/models.md)
   /// Instead of model_path: a config.json. The model gets random weights, always the same, in
   /// bfloat16, and no tokenizer: for measuring any shape without a checkpoint.
   std::string random_weights_config;

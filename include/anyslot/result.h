@@ -94,8 +94,9 @@ struct Stats {
   int64_t document_entries = 0;    // documents in the cache, preambles included
   int64_t referenced_entries = 0;  // cache entries in use by a request; 0 when idle
   int64_t steps_total = 0;
-  int64_t kv_tokens_read_total =
-      0;  // distinct KV tokens read by attention per layer, summed over steps
+  /// Distinct KV tokens read by attention per layer (the mean, where their windows differ), summed
+  /// over steps.
+  int64_t kv_tokens_read_total = 0;
   int64_t blocks_copied_total = 0;  // private copies of document blocks made by method block
   int64_t evictions_total = 0;      // cache entries that went for room
   int64_t expirations_total = 0;    // cache entries whose time to live ended

@@ -42,16 +42,6 @@ bool same_keys(const Placement& a, const Placement& b) {
 
 }  // namespace
 
-VisibleTokens visible_tokens(const Placement& placement, int64_t min_distance, int64_t max_distance,
-                             int64_t window) {
-  VisibleTokens tokens{placement.begin, std::min(placement.end, max_distance + 1)};
-  if (window == 0) return tokens;
-  const int64_t first = min_distance - window + 1;
-  if (first >= tokens.end) return {};
-  if (first > tokens.begin) tokens.begin = std::max(tokens.begin, first / kBlockSize * kBlockSize);
-  return tokens;
-}
-
 void AttentionRunFinder::IndexTable::reset(size_t max_entries) {
   slots_.assign(std::bit_ceil(2 * max_entries + 1), Slot{0, -1});
 }

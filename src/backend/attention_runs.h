@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/step_plan.h"
+#include "plan/visible_tokens.h"
 
 namespace anyslot {
 
@@ -17,15 +18,6 @@ struct SelectedRows {
 
   int32_t size() const { return end - begin; }
 };
-
-/// Tokens [begin, end) of a placement that some row at a distance (position - start) within
-/// [min_distance, max_distance] can see; begin is rounded down to a block. Empty when begin >= end.
-struct VisibleTokens {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-VisibleTokens visible_tokens(const Placement& placement, int64_t min_distance, int64_t max_distance,
-                             int64_t window);
 
 /// Members that read the same spans. A member is a sequence; one that was given the spans twice is
 /// two.

@@ -1,5 +1,7 @@
 #include <cmath>
 #include <cstddef>
+#include <cstring>
+#include <numbers>
 #include <span>
 
 #include "backend/op_checks.h"
@@ -51,6 +53,52 @@ Status Backend::add_scaled(const TensorView& x, float factor, const TensorView& 
   for (int64_t r = 0; r < x.rows; ++r) {
     const auto* row = x.row_as<float>(r);
     for (int64_t c = 0; c < x.cols; ++c) out.row_as<float>(r)[c] += factor * row[c];
+  }
+  return {};
+}
+
+Status Backend::gated_gelu(const TensorView& gate_up, const TensorView& out) {
+  if (Status status = check_gated(gate_up, out, activation_dtype()); !status) return status;
+  for (int64_t r = 0; r < out.rows; ++r) {
+    const auto* gate = gate_up.row_as<float>(r);
+    for (int64_t c = 0; c < out.cols; ++c) {
+      const double x = gate[c];
+      const double inner = std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * x * x * x);
+      const double gelu = x / 2 * (1 + std::tanh(inner));
+      store_element(out.row(r), out.dtype, static_cast<size_t>(c),
+                    static_cast<float>(gelu * gate[out.cols + c]));
+    }
+  }
+  return {};
+}
+
+Status Backend::soft_cap(const TensorView& x, float cap) {
+  if (Status status = check_soft_cap(x, cap); !status) return status;
+  for (int64_t r = 0; r < x.rows; ++r) {
+    auto* row = x.row_as<float>(r);
+    for (int64_t c = 0; c < x.cols; ++c) {
+      row[c] = static_cast<float>(cap * std::tanh(double{row[c]} / cap));
+    }
+  }
+  return {};
+}
+
+Status Backend::gather_rows(const TensorView& x, std::span<const int32_t> rows,
+                            const TensorView& out) {
+  if (Status status = check_gather_rows(x, rows, out, activation_dtype()); !status) return status;
+  for (size_t k = 0; k < rows.size(); ++k) {
+    std::memcpy(out.row(static_cast<int64_t>(k)), x.row(rows[k]), x.row_bytes());
+  }
+  return {};
+}
+
+Status Backend::add_rows(const TensorView& x, std::span<const int32_t> rows,
+                         std::span<const float> shares, const TensorView& out) {
+  if (Status status = check_add_rows(x, rows, shares, out); !status) return status;
+  for (size_t k = 0; k < rows.size(); ++k) {
+    const auto* from = x.row_as<float>(static_cast<int64_t>(k));
+    auto* to = out.row_as<float>(rows[k]);
+    for (int64_t c = 0; c < x.cols; ++c) to[c] += shares[k] * from[c];
   }
   return {};
 }

@@ -46,6 +46,16 @@ Status check_token_ids(std::span<const Row> rows, const TensorView& table) {
   return {};
 }
 
+/// All are rows of a matrix of so many.
+Status check_indices(std::span<const int32_t> rows, int64_t num_rows) {
+  for (const int32_t row : rows) {
+    if (row >= 0 && row < num_rows) continue;
+    return invalid_argument("row " + std::to_string(row) + " of a matrix of " +
+                            std::to_string(num_rows) + " rows");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_tensor(std::string_view name, const TensorView& x, int64_t rows, int64_t cols,
@@ -140,9 +150,39 @@ Status check_linear(const LinearWeight& weight, const TensorView& x, const Tenso
   return check_tensor("out", out, x.rows, weight.out_features(), DType::kFloat32);
 }
 
-Status check_gated_silu(const TensorView& gate_up, const TensorView& out, DType activation) {
+Status check_gated(const TensorView& gate_up, const TensorView& out, DType activation) {
   Status status = check_tensor("gate_up", gate_up, out.rows, 2 * out.cols, DType::kFloat32);
   return status.ok() ? check_tensor("out", out, out.rows, out.cols, activation) : status;
+}
+
+Status check_soft_cap(const TensorView& x, float cap) {
+  if (!(cap > 0)) return invalid_argument("a soft cap must be above 0");
+  return check_tensor("x", x, x.rows, x.cols, DType::kFloat32);
+}
+
+Status check_choose_experts(const TensorView& logits, const ExpertChoice& choice) {
+  if (choice.per_row < 1 || choice.per_row > logits.cols) {
+    return invalid_argument("a row cannot have " + std::to_string(choice.per_row) + " of " +
+                            std::to_string(logits.cols) + " experts");
+  }
+  return check_tensor("logits", logits, logits.rows, logits.cols, DType::kFloat32);
+}
+
+Status check_gather_rows(const TensorView& x, std::span<const int32_t> rows, const TensorView& out,
+                         DType activation) {
+  if (Status status = check_indices(rows, x.rows); !status) return status;
+  Status status = check_tensor("x", x, x.rows, x.cols, activation);
+  if (!status) return status;
+  return check_tensor("out", out, static_cast<int64_t>(rows.size()), x.cols, activation);
+}
+
+Status check_add_rows(const TensorView& x, std::span<const int32_t> rows,
+                      std::span<const float> shares, const TensorView& out) {
+  if (shares.size() != rows.size()) return invalid_argument("each row needs a share");
+  if (Status status = check_indices(rows, out.rows); !status) return status;
+  Status status =
+      check_tensor("x", x, static_cast<int64_t>(rows.size()), out.cols, DType::kFloat32);
+  return status.ok() ? check_tensor("out", out, out.rows, out.cols, DType::kFloat32) : status;
 }
 
 Status check_download(const TensorView& x, std::span<const float> out) {

@@ -41,7 +41,13 @@ Status check_scale(const TensorView& x, const TensorView& out, DType activation)
 Status check_add_scaled(const TensorView& x, const TensorView& out);
 Status check_linear(const LinearWeight& weight, const TensorView& x, const TensorView& out,
                     DType activation);
-Status check_gated_silu(const TensorView& gate_up, const TensorView& out, DType activation);
+Status check_gated(const TensorView& gate_up, const TensorView& out, DType activation);
+Status check_soft_cap(const TensorView& x, float cap);
+Status check_choose_experts(const TensorView& logits, const ExpertChoice& choice);
+Status check_gather_rows(const TensorView& x, std::span<const int32_t> rows, const TensorView& out,
+                         DType activation);
+Status check_add_rows(const TensorView& x, std::span<const int32_t> rows,
+                      std::span<const float> shares, const TensorView& out);
 Status check_download(const TensorView& x, std::span<const float> out);
 
 /// The rows of the step at hand, and what the operations on them ask.

@@ -56,6 +56,28 @@ struct AttentionSpec {
   float scale = 1.0F;               // of the scores
   int64_t window = 0;               // 0: none
   const RopeTable* rope = nullptr;  // owned by the model
+  float score_cap = 0.0F;           // scores are cap * tanh(score / cap); 0: as they are
+};
+
+/// What some models compute, and not every backend.
+struct ModelNeeds {
+  bool score_caps = false;
+  bool experts = false;
+};
+
+/// How the experts of a row are chosen: those of its largest logits, the first of equal ones. Their
+/// shares are the softmax of all logits or, normalized, of those chosen.
+struct ExpertChoice {
+  int per_row = 1;
+  bool normalized = false;
+};
+
+/// Which rows go to which experts. Keeps its memory from step to step.
+struct ExpertRows {
+  std::vector<int32_t> rows;    // grouped by expert, ascending within each
+  std::vector<float> shares;    // of each
+  std::vector<int32_t> begins;  // [num_experts + 1], into rows
+  std::vector<int32_t> chosen;  // [num_rows, per_row]: experts, in the order of their logits
 };
 
 /// Which rows of the step an operation runs on.
@@ -97,6 +119,12 @@ class Backend {
   /// nullopt: the backend works in the host's memory.
   virtual Expected<std::optional<MemoryInfo>> device_memory() const {
     return std::optional<MemoryInfo>();
+  }
+
+  /// Fails with kFailedPrecondition, naming the need, where the backend lacks it.
+  virtual Status check_needs(const ModelNeeds& needs) const {
+    static_cast<void>(needs);
+    return {};
   }
 
   virtual Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) = 0;
@@ -162,6 +190,25 @@ class Backend {
   /// out = silu(gate) * up. gate_up: float32 [n, 2 * intermediate], gate first; out: activation [n,
   /// intermediate].
   virtual Status gated_silu(const TensorView& gate_up, const TensorView& out) = 0;
+
+  /// The same with gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) for silu. As it
+  /// stands here, and in the operations on rows below: for matrices in host memory.
+  virtual Status gated_gelu(const TensorView& gate_up, const TensorView& out);
+
+  /// x = cap * tanh(x / cap). float32; cap above 0.
+  virtual Status soft_cap(const TensorView& x, float cap);
+
+  /// logits: float32 [n, num_experts]. Waits for the operations before it.
+  virtual Status choose_experts(const TensorView& logits, const ExpertChoice& choice,
+                                ExpertRows& chosen);
+
+  /// out[k] = x[rows[k]]. x, out: activation.
+  virtual Status gather_rows(const TensorView& x, std::span<const int32_t> rows,
+                             const TensorView& out);
+
+  /// out[rows[k]] += shares[k] * x[k]. float32; no row stands twice in `rows`.
+  virtual Status add_rows(const TensorView& x, std::span<const int32_t> rows,
+                          std::span<const float> shares, const TensorView& out);
 
   /// out[k] = x[row index of the k-th sampled row]. float32.
   virtual Status gather_sampled(const TensorView& x, const TensorView& out) = 0;

@@ -112,7 +112,8 @@ class AttentionOps : public OpsTest {
  protected:
   /// `sharpness` scales the scores; at 1 their standard deviation is about 1.
   void check(const std::string& name, const TestStepBuilder& scenario, const Shape& shape,
-             int64_t window, RowSet row_set = RowSet::kAll, double sharpness = 1.0);
+             int64_t window, RowSet row_set = RowSet::kAll, double sharpness = 1.0,
+             float score_cap = 0);
 
   /// The reference is slow, and needs no large shapes.
   bool is_too_slow(const Shape& shape) const {
@@ -162,14 +163,15 @@ std::vector<float> AttentionOps::run(Backend& target, const KvStorage& storage,
 }
 
 void AttentionOps::check(const std::string& name, const TestStepBuilder& scenario,
-                         const Shape& shape, int64_t window, RowSet row_set, double sharpness) {
+                         const Shape& shape, int64_t window, RowSet row_set, double sharpness,
+                         float score_cap) {
   SCOPED_TRACE(testing::Message() << name << ": head_dim " << shape.head_dim << ", kv heads "
                                   << shape.num_kv_heads << ", group " << shape.group << ", rotary "
                                   << shape.rotary_dim << ", window " << window);
   const RopeTable rope(rope_parameters(shape.rotary_dim, 10000.0, shape.attention_factor));
   const auto scale = static_cast<float>(sharpness / std::sqrt(shape.head_dim));
   const AttentionSpec spec{
-      shape.num_heads(), shape.num_kv_heads, shape.head_dim, scale, window, &rope};
+      shape.num_heads(), shape.num_kv_heads, shape.head_dim, scale, window, &rope, score_cap};
   const KvShape kv_shape{2, shape.num_kv_heads, shape.head_dim, dtype(), scenario.num_blocks()};
   const StepPlan& step = scenario.step;
   const std::vector<bool> visible = visible_slots(scenario, window);
@@ -181,10 +183,10 @@ void AttentionOps::check(const std::string& name, const TestStepBuilder& scenari
   const auto storage = filled_storage(backend(), kv_shape, visible);
   ASSERT_TRUE(storage);
   const std::vector<float> actual = run(backend(), *storage, spec, step, row_set, q);
-  const std::string key =
-      name + std::string(dtype_name(dtype())) +
-      testing::PrintToString(std::tuple(shape.head_dim, shape.num_kv_heads, shape.group,
-                                        shape.rotary_dim, window, row_set == RowSet::kAll, scale));
+  const std::string key = name + std::string(dtype_name(dtype())) +
+                          testing::PrintToString(std::tuple(
+                              shape.head_dim, shape.num_kv_heads, shape.group, shape.rotary_dim,
+                              window, row_set == RowSet::kAll, scale, score_cap));
   const std::vector<float> expected = remembered(key, [&] {
     return run(oracle(), *filled_storage(oracle(), kv_shape, visible), spec, step, row_set, q);
   });
@@ -248,6 +250,17 @@ TEST_P(AttentionOps, SharpScores) {
   const TestStepBuilder scenario = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
   check("turned", scenario, {64, 1, 4, 64}, 0, RowSet::kAll, 8.0);
   check("turned", scenario, {128, 1, 2, 128}, 0, RowSet::kAll, 8.0);
+}
+
+TEST_P(AttentionOps, ScoreCaps) {
+  if (GetParam().is_cuda) GTEST_SKIP() << "such models are refused there";
+  const TestStepBuilder turned = mixed_scenario(KeyForm::kTurned, KeyForm::kTurned);
+  const TestStepBuilder raw = mixed_scenario(KeyForm::kRaw, KeyForm::kRaw);
+  for (const int64_t window : {0, 24}) {
+    check("turned", turned, {64, 2, 2, 64}, window, RowSet::kAll, 1.0, 2.0F);
+    check("turned", turned, {80, 1, 3, 80}, window, RowSet::kSampled, 8.0, 3.0F);
+    check("raw", raw, {64, 1, 2, 32}, window, RowSet::kAll, 4.0, 50.0F);
+  }
 }
 
 TEST_P(AttentionOps, LongDocuments) {

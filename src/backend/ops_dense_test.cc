@@ -223,6 +223,42 @@ TEST_P(DenseOps, GatedSilu) {
   }
 }
 
+TEST_P(DenseOps, GatedGelu) {
+  for (const int64_t cols : {1, 16, 51, 333}) {
+    SCOPED_TRACE(testing::Message() << cols);
+    std::vector<float> gate_up = random_.normal(3 * 2 * cols);
+    for (float& value : gate_up) value *= 4;
+    gate_up[0] = -100;
+    gate_up[2 * cols] = 100;
+    std::vector<float> expected;
+    for (int64_t i = 0; i < 3 * cols; ++i) {
+      const double x = gate_up[i / cols * 2 * cols + i % cols];
+      const double y = 0.7978845608028654 * (x + 0.044715 * x * x * x);
+      const double gelu = x * (1 + std::tanh(y)) / 2;
+      expected.push_back(static_cast<float>(gelu * gate_up[i / cols * 2 * cols + cols + i % cols]));
+    }
+    const Tensor out(backend(), 3, cols, dtype());
+    ASSERT_OK(backend().gated_gelu(Tensor(backend(), 3, 2 * cols, DType::kFloat32, gate_up), out));
+    expect_near(out.values(), expected, kFloatError + rounding_of(dtype()), 1e-5);
+  }
+}
+
+TEST_P(DenseOps, SoftCap) {
+  constexpr int64_t kCols = 101;
+  std::vector<float> x = random_.normal(3 * kCols);
+  for (int64_t c = 0; c < kCols; ++c) {
+    x[c] *= 1e-4F;
+    x[kCols + c] *= 20;
+    x[2 * kCols + c] *= 1e6F;
+  }
+  std::vector<float> expected;
+  for (const float value : x) expected.push_back(static_cast<float>(30 * std::tanh(value / 30.0)));
+  const Tensor capped(backend(), 3, kCols, DType::kFloat32, x, 5);
+  ASSERT_OK(backend().soft_cap(capped, 30));
+  expect_near(capped.values(), expected, 1e-6, 0);
+  EXPECT_EQ(backend().soft_cap(capped, 0).code(), StatusCode::kInvalidArgument);
+}
+
 TEST_P(DenseOps, GatherSampledTakesTheSampledRows) {
   const StepPlan step = step_of_tokens(std::vector<int32_t>(8, 0));
   const std::vector<float> x = random_.normal(8 * 29);

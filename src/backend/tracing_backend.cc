@@ -19,6 +19,8 @@ class TracingBackend : public Backend {
     return inner_->device_memory();
   }
 
+  Status check_needs(const ModelNeeds& needs) const override { return inner_->check_needs(needs); }
+
   Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) override {
     return inner_->allocate(bytes);
   }
@@ -33,6 +35,7 @@ class TracingBackend : public Backend {
     num_rows_ = static_cast<int64_t>(plan.rows.size());
     num_sampled_ = std::ranges::count_if(plan.rows, [](const Row& row) { return row.sample; });
     kv_tokens_ = plan.kv_tokens_read;
+    one_window_ = windows.size() == 1;
     const TraceSpan span(trace_.get(), "begin_step",
                          {{"rows", num_rows_},
                           {"placements", static_cast<int64_t>(plan.placements.size())},
@@ -100,8 +103,8 @@ class TracingBackend : public Backend {
                     {"heads", spec.num_heads},
                     {"window", spec.window},
                     {"kv_tokens", kv_tokens_}});
-    // What the sampled rows alone read is not counted anywhere.
-    if (rows == RowSet::kSampled && num_sampled_ != num_rows_) {
+    // Nobody counts what the sampled rows alone read, nor each window's reads where there are many.
+    if (!one_window_ || (rows == RowSet::kSampled && num_sampled_ != num_rows_)) {
       span.set(
           {{"layer", layer}, {"rows", q.rows}, {"heads", spec.num_heads}, {"window", spec.window}});
     }
@@ -110,6 +113,31 @@ class TracingBackend : public Backend {
   Status gated_silu(const TensorView& gate_up, const TensorView& out) override {
     const TraceSpan span(trace_.get(), "gated_silu", {{"rows", out.rows}, {"cols", out.cols}});
     return inner_->gated_silu(gate_up, out);
+  }
+  Status gated_gelu(const TensorView& gate_up, const TensorView& out) override {
+    const TraceSpan span(trace_.get(), "gated_gelu", {{"rows", out.rows}, {"cols", out.cols}});
+    return inner_->gated_gelu(gate_up, out);
+  }
+  Status soft_cap(const TensorView& x, float cap) override {
+    const TraceSpan span(trace_.get(), "soft_cap", {{"rows", x.rows}, {"cols", x.cols}});
+    return inner_->soft_cap(x, cap);
+  }
+  Status choose_experts(const TensorView& logits, const ExpertChoice& choice,
+                        ExpertRows& chosen) override {
+    const TraceSpan span(
+        trace_.get(), "choose_experts",
+        {{"rows", logits.rows}, {"experts", logits.cols}, {"per_row", choice.per_row}});
+    return inner_->choose_experts(logits, choice, chosen);
+  }
+  Status gather_rows(const TensorView& x, std::span<const int32_t> rows,
+                     const TensorView& out) override {
+    const TraceSpan span(trace_.get(), "gather_rows", {{"rows", out.rows}, {"cols", out.cols}});
+    return inner_->gather_rows(x, rows, out);
+  }
+  Status add_rows(const TensorView& x, std::span<const int32_t> rows, std::span<const float> shares,
+                  const TensorView& out) override {
+    const TraceSpan span(trace_.get(), "add_rows", {{"rows", x.rows}, {"cols", x.cols}});
+    return inner_->add_rows(x, rows, shares, out);
   }
   Status gather_sampled(const TensorView& x, const TensorView& out) override {
     const TraceSpan span(trace_.get(), "gather_sampled", {{"rows", out.rows}, {"cols", out.cols}});
@@ -131,6 +159,7 @@ class TracingBackend : public Backend {
   int64_t num_rows_ = 0;
   int64_t num_sampled_ = 0;
   int64_t kv_tokens_ = 0;
+  bool one_window_ = true;
 };
 
 }  // namespace

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "backend/tracing_backend.h"
 #include "base/compute_type.h"
 #include "base/cpu_count.h"
 #include "base/system_memory.h"
+#include "engine/model_files.h"
 
 namespace anyslot::internal {
 
@@ -29,7 +29,7 @@ constexpr int64_t kMaxBlocks = int64_t{1}
 
 Status check_config(const EngineConfig& config) {
   if (config.model_path.empty() && config.random_weights_config.empty()) {
-    return invalid_argument("no model given; name its folder with --model");
+    return invalid_argument("no model given; name its folder or GGUF file with --model");
   }
   if (!config.model_path.empty() && !config.random_weights_config.empty()) {
     return invalid_argument("both --model and --random-weights given; they exclude each other");
@@ -71,40 +71,38 @@ Expected<std::unique_ptr<Backend>> create_backend(const EngineConfig& config) {
       fmt::format("unknown device '{}'; use cpu, cuda or reference", config.device));
 }
 
-/// Broken links count, so that loading them is tried and fails with a reason.
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::symlink_status(path, error).type() != fs::file_type::not_found;
-}
-
-Expected<std::unique_ptr<Decoder>> load_decoder(const EngineConfig& config, Backend& backend) {
-  if (config.random_weights_config.empty()) {
-    return Decoder::load(config.model_path, backend, config.max_model_len);
-  }
+/// `files`: null for random weights.
+Expected<std::unique_ptr<Decoder>> load_decoder(const EngineConfig& config, const ModelFiles* files,
+                                                Backend& backend) {
   const Expected<ModelConfig> model =
-      load_config_file(config.random_weights_config, config.max_model_len);
-  if (!model) return model.status();
-  return Decoder::load(random_weights(kRandomWeightsSeed, config.num_threads), *model, backend);
+      files == nullptr ? load_config_file(config.random_weights_config, config.max_model_len)
+                       : files->config(config.max_model_len);
+  if (!model.ok()) return model.status();
+  if (files == nullptr) {
+    return Decoder::load(random_weights(kRandomWeightsSeed, config.num_threads), *model, backend);
+  }
+  Expected<std::unique_ptr<WeightSource>> weights = files->weights(*model, config.num_threads);
+  if (!weights.ok()) return weights.status();
+  return Decoder::load(std::move(*weights), *model, backend);
 }
 
-Status load_text_parts(EngineParts& parts) {
-  const fs::path folder(parts.config.model_path);
-  if (const fs::path path = folder / "tokenizer.json"; is_there(path)) {
-    auto tokenizer = Tokenizer::load(path.string());
-    if (!tokenizer.ok()) return tokenizer.status();
-    if (tokenizer->vocab_size() > parts.model.vocab_size) {
-      return failed_precondition(fmt::format("{} has {} tokens, but the model's vocabulary has {}",
-                                             path.string(), tokenizer->vocab_size(),
-                                             parts.model.vocab_size));
+Status load_text_parts(const ModelFiles& files, EngineParts& parts) {
+  Expected<std::optional<Tokenizer>> tokenizer = files.tokenizer();
+  if (!tokenizer.ok()) return tokenizer.status();
+  if (*tokenizer) {
+    if ((*tokenizer)->vocab_size() > parts.model.vocab_size) {
+      return failed_precondition(
+          fmt::format("{}: its tokenizer has {} tokens, but the model's vocabulary has {}",
+                      parts.config.model_path, (*tokenizer)->vocab_size(), parts.model.vocab_size));
     }
-    parts.tokenizer = std::make_shared<const Tokenizer>(std::move(*tokenizer));
+    parts.tokenizer = std::make_shared<const Tokenizer>(std::move(**tokenizer));
   }
-  auto chat_template = ChatTemplate::load(parts.config.model_path);
+  Expected<std::optional<ChatTemplate>> chat_template = files.chat_template();
   if (!chat_template.ok()) return chat_template.status();
   parts.chat_template = std::move(*chat_template);
-  const fs::path path = folder / "rag_template.json";
+  const std::string path = files.rag_template_path();
   if (!is_there(path)) return {};
-  auto rag_template = RagTemplate::load(path.string());
+  auto rag_template = RagTemplate::load(path);
   if (!rag_template.ok()) return rag_template.status();
   parts.rag_template = std::move(*rag_template);
   if (parts.tokenizer == nullptr) return {};
@@ -112,22 +110,17 @@ Status load_text_parts(EngineParts& parts) {
     const auto id = parts.tokenizer->token_id(stop);
     if (!id) {
       return failed_precondition(
-          fmt::format("{}: stop token '{}' is not in the tokenizer", path.string(), stop));
+          fmt::format("{}: stop token '{}' is not in the tokenizer", path, stop));
     }
     parts.stop_token_ids.push_back(*id);
   }
   return {};
 }
 
-void describe_model(EngineParts& parts) {
+void describe_model(const ModelFiles* files, EngineParts& parts) {
   const ModelConfig& config = parts.decoder->config();
-  if (parts.config.model_path.empty()) {
-    parts.model.name = fs::path(parts.config.random_weights_config).stem().string();
-  } else {
-    fs::path folder = fs::path(parts.config.model_path).lexically_normal();
-    if (!folder.has_filename()) folder = folder.parent_path();
-    parts.model.name = folder.filename().string();
-  }
+  parts.model.name = files == nullptr ? fs::path(parts.config.random_weights_config).stem().string()
+                                      : files->name();
   parts.model.backend = parts.backend->description();
   parts.model.architecture = config.architecture;
   parts.model.num_parameters = parts.decoder->num_parameters();
@@ -216,12 +209,18 @@ Expected<EngineParts> load_engine_parts(const EngineConfig& config) {
   if (parts.trace != nullptr) {
     parts.backend = create_tracing_backend(std::move(parts.backend), parts.trace);
   }
-  auto decoder = load_decoder(parts.config, *parts.backend);
+  std::unique_ptr<ModelFiles> files;
+  if (!config.model_path.empty()) {
+    auto opened = open_model_files(config.model_path);
+    if (!opened.ok()) return opened.status();
+    files = std::move(*opened);
+  }
+  auto decoder = load_decoder(parts.config, files.get(), *parts.backend);
   if (!decoder.ok()) return decoder.status();
   parts.decoder = std::move(*decoder);
-  describe_model(parts);
-  if (!config.model_path.empty()) {
-    if (Status status = load_text_parts(parts); !status.ok()) return status;
+  describe_model(files.get(), parts);
+  if (files != nullptr) {
+    if (Status status = load_text_parts(*files, parts); !status.ok()) return status;
   }
   finish_config(parts);
   // The types of KV and of stored weights enter the keys; the decoder's fingerprint covers the

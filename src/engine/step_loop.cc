@@ -20,8 +20,15 @@ int64_t steady_ticks() {
   return std::chrono::duration_cast<Ticks>(Clock::now().time_since_epoch()).count();
 }
 
-SchedulerConfig scheduler_config(const EngineConfig& config) {
-  return {config.max_running_requests, config.max_batch_tokens, config.ignore_placement_angles};
+SchedulerConfig scheduler_config(const EngineParts& parts) {
+  const EngineConfig& config = parts.config;
+  const ModelConfig& model = parts.decoder->config();
+  SchedulerConfig result{
+      config.max_running_requests, config.max_batch_tokens, config.ignore_placement_angles, {}};
+  for (int layer = 0; layer < model.num_layers; ++layer) {
+    result.layer_windows.push_back(model.window_of(layer));
+  }
+  return result;
 }
 
 }  // namespace
@@ -31,7 +38,7 @@ StepLoop::StepLoop(EngineParts& parts, std::shared_ptr<CommandQueue> commands)
       trace_(parts.trace.get()),
       commands_(std::move(commands)),
       cache_(parts.storage->shape().num_blocks),
-      scheduler_(scheduler_config(parts.config), cache_),
+      scheduler_(scheduler_config(parts), cache_),
       clients_(totals_, parts.stop_token_ids),
       documents_(cache_, scheduler_, static_cast<int64_t>(parts.storage->shape().block_bytes())),
       ticks_(steady_ticks) {

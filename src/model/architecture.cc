@@ -7,13 +7,17 @@ namespace anyslot {
 namespace {
 
 constexpr Architecture kArchitectures[] = {
+    {"Gemma2ForCausalLM", read_gemma2_config, describe_gemma2},
+    {"Gemma3ForCausalLM", read_gemma3_config, describe_gemma3},
     {"GraniteForCausalLM", read_granite_config, describe_granite},
     {"LlamaForCausalLM", read_llama_config, describe_llama},
     {"MistralForCausalLM", read_mistral_config, describe_llama},
+    {"MixtralForCausalLM", read_mixtral_config, describe_mixtral},
     {"Olmo2ForCausalLM", read_olmo2_config, describe_olmo2},
     {"Phi3ForCausalLM", read_phi3_config, describe_phi3},
     {"Qwen2ForCausalLM", read_qwen2_config, describe_qwen2},
     {"Qwen3ForCausalLM", read_qwen3_config, describe_qwen3},
+    {"Qwen3MoeForCausalLM", read_qwen3_moe_config, describe_qwen3_moe},
     {"SmolLM3ForCausalLM", read_smollm3_config, describe_smollm3},
 };
 
@@ -27,18 +31,41 @@ constexpr Gap kGaps[] = {
     {"CohereForCausalLM", "LayerNorm and parallel halves of a layer"},
     {"DeepseekV2ForCausalLM", "latent attention and experts"},
     {"DeepseekV3ForCausalLM", "latent attention and experts"},
-    {"Gemma2ForCausalLM", "soft caps of scores and logits, windows and GELU"},
-    {"Gemma3ForCausalLM", "windows with a RoPE of their own and GELU"},
-    {"Gemma3ForConditionalGeneration", "images, windows with a RoPE of their own and GELU"},
-    {"GemmaForCausalLM", "GELU and norms that count from 1"},
-    {"GptOssForCausalLM", "experts, windows and sinks of attention"},
-    {"MixtralForCausalLM", "experts"},
+    {"Gemma3ForConditionalGeneration", "images; the family's text models are Gemma3ForCausalLM"},
+    {"GptOssForCausalLM", "sinks of attention and quantized experts"},
     {"PhiMoEForCausalLM", "experts and LayerNorm"},
-    {"Qwen2MoeForCausalLM", "experts"},
-    {"Qwen3MoeForCausalLM", "experts"},
+    {"Qwen2MoeForCausalLM", "experts that all tokens share"},
 };
 
+void add_name(const std::optional<WeightRef>& weight, std::vector<std::string>& names) {
+  if (weight) names.push_back(weight->name);
+}
+
+void add_names(const LinearRef& weight, std::vector<std::string>& names) {
+  names.push_back(weight.tensor.name);
+  if (!weight.bias.empty()) names.push_back(weight.bias);
+}
+
 }  // namespace
+
+std::vector<std::string> tensor_names(const ModelDescription& model) {
+  std::vector<std::string> names;
+  for (const auto& weight :
+       {std::optional(model.embedding), std::optional(model.final_norm), model.lm_head}) {
+    add_name(weight, names);
+  }
+  for (const LayerDescription& layer : model.layers) {
+    for (const auto* norm : {&layer.attention_norm, &layer.q_norm, &layer.k_norm,
+                             &layer.attention_post_norm, &layer.mlp_norm, &layer.mlp_post_norm}) {
+      add_name(*norm, names);
+    }
+    for (const LinearRef* weight : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.mlp.gate,
+                                    &layer.mlp.up, &layer.mlp.down}) {
+      add_names(*weight, names);
+    }
+  }
+  return names;
+}
 
 const Architecture* find_architecture(std::string_view name) {
   for (const Architecture& architecture : kArchitectures) {

@@ -27,11 +27,24 @@ struct LinearRef {
   std::string bias;      // the tensor [num_rows] that is added; empty: none
 };
 
-/// down(silu(gate x) * up x).
+/// What gates an MLP: x / (1 + e^-x), or x times the normal distribution up to x, in its form with
+/// tanh.
+enum class Activation : uint8_t { kSilu, kGeluTanh };
+
+/// down(activation(gate x) * up x).
 struct MlpDescription {
   LinearRef gate;  // [intermediate, hidden]
   LinearRef up;    // [intermediate, hidden]
   LinearRef down;  // [hidden, intermediate]
+};
+
+/// A sum of the MLPs of some experts. A token's are the per_token ones whose logits are largest;
+/// their shares are the softmax of all logits or, normalized, of theirs.
+struct ExpertsDescription {
+  LinearRef router;                     // [num_experts, hidden]
+  std::vector<MlpDescription> experts;  // all of one width
+  int per_token = 0;
+  bool normalized = false;
 };
 
 /// One decoder layer: what it computes, and where its weights are. `hidden` is the model's width. A
@@ -40,9 +53,10 @@ struct LayerDescription {
   int num_heads = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
-  float scale = 1.0F;  // of the scores
-  int64_t window = 0;  // 0: none
-  int rope = 0;        // index into ModelDescription::ropes
+  float scale = 1.0F;      // of the scores
+  float score_cap = 0.0F;  // see AttentionSpec
+  int64_t window = 0;      // 0: none
+  int rope = 0;            // index into ModelDescription::ropes
   /// Of what attention and MLP add to the residual stream.
   float residual_multiplier = 1.0F;
 
@@ -56,20 +70,29 @@ struct LayerDescription {
   LinearRef o;                                   // [hidden, num_heads * head_dim]
   std::optional<WeightRef> attention_post_norm;  // [hidden], of what leaves
   std::optional<WeightRef> mlp_norm;             // [hidden]
+  Activation activation = Activation::kSilu;
   MlpDescription mlp;
+  /// Instead of mlp. Such a layer has no mlp_post_norm, and residual_multiplier is 1.
+  std::optional<ExpertsDescription> experts;
   std::optional<WeightRef> mlp_post_norm;  // [hidden]
 };
 
 /// A whole model. All layers have the same num_kv_heads and head_dim, as one KV pool serves them.
 struct ModelDescription {
   std::vector<RopeParameters> ropes;
-  WeightRef embedding;  // [vocab, hidden]
+  float norm_offset = 0.0F;  // what is added to the weights of norms
+  WeightRef embedding;       // [vocab, hidden]
   float embedding_multiplier = 1.0F;
-  std::vector<LayerDescription> layers;  // at least one
-  WeightRef final_norm;                  // [hidden]
-  std::optional<WeightRef> lm_head;      // [vocab, hidden]; nullopt: the embedding, tied
+  bool rounds_embedding_multiplier = false;  // to the type of activations, as its authors do
+  std::vector<LayerDescription> layers;      // at least one
+  WeightRef final_norm;                      // [hidden]
+  std::optional<WeightRef> lm_head;          // [vocab, hidden]; nullopt: the embedding, tied
   float logits_multiplier = 1.0F;
+  float logit_cap = 0.0F;  // logits are cap * tanh(logit / cap); 0: as they are
 };
+
+/// The names of all tensors that a model's weights are made of.
+std::vector<std::string> tensor_names(const ModelDescription& model);
 
 /// A family of models: how its config.json is read and how that becomes layers. One file in
 /// families/ and one row of the table in architecture.cc per family.

@@ -53,6 +53,10 @@ const nlohmann::json* ConfigReader::find(std::string_view key) const {
 
 bool ConfigReader::has(std::string_view key) const { return find(key) != nullptr; }
 
+bool ConfigReader::is_null(std::string_view key) const {
+  return find(key) == nullptr && object_->contains(std::string(key));
+}
+
 int64_t ConfigReader::integer(std::string_view key, int64_t min, int64_t max,
                               std::optional<int64_t> fallback) const {
   const nlohmann::json* field = find(key);

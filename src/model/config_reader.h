@@ -22,6 +22,8 @@ class ConfigReader {
   ConfigReader(const nlohmann::json& object, std::string where, Status& status);
 
   bool has(std::string_view key) const;
+  /// Whether the field is there and says that there is nothing.
+  bool is_null(std::string_view key) const;
   int64_t integer(std::string_view key, int64_t min, int64_t max,
                   std::optional<int64_t> fallback = std::nullopt) const;
   /// min < value <= max.

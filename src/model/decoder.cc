@@ -27,6 +27,15 @@ int64_t count_sampled(const StepPlan& plan) {
                        [](const Row& row) { return row.sample; });
 }
 
+/// The widest MLP of a layer or of an expert.
+int64_t widest_mlp(const ModelConfig& config) {
+  int64_t widest = config.experts.intermediate_size;
+  for (int i = 0; i < config.num_layers; ++i) {
+    if (!config.has_experts(i)) widest = std::max(widest, config.intermediate_size);
+  }
+  return widest;
+}
+
 /// A begun step of a backend. Leaving the scope ends it, also when an exception does: a backend's
 /// threads wait for work busily until then.
 class BegunStep {
@@ -81,7 +90,8 @@ Expected<std::unique_ptr<Decoder>> Decoder::load(std::unique_ptr<WeightSource> s
   decoder->workspace_ = Workspace({.hidden = config.hidden_size,
                                    .q = int64_t{config.num_heads} * config.head_dim,
                                    .kv = int64_t{config.num_kv_heads} * config.head_dim,
-                                   .intermediate = config.intermediate_size,
+                                   .intermediate = widest_mlp(config),
+                                   .num_experts = config.experts.num_experts,
                                    .vocab = config.vocab_size,
                                    .adds_directly = std::ranges::all_of(
                                        decoder->weights_.layers, &DecoderLayer::adds_directly)},
@@ -169,6 +179,8 @@ Status Decoder::give_logits(int64_t num_sampled, TakeLogits take) {
     const int64_t count = std::min(num_sampled - begin, Workspace::kLogitsRows);
     const TensorView chunk = workspace_.logits.view(count);
     status = backend_.linear(*weights_.lm_head, normed.row_range(begin, count), chunk, false);
+    if (status.ok() && weights_.logit_cap > 0)
+      status = backend_.soft_cap(chunk, weights_.logit_cap);
     if (status.ok()) status = take(chunk, begin);
     if (!status) return status;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -61,6 +62,11 @@ class Decoder {
   Status run_layer(int index, int64_t num_rows, KvStorage& kv);
   Status run_last_layer(int64_t num_rows, int64_t num_sampled, KvStorage& kv);
   Status run_mlp(const DecoderLayer& layer, const TensorView& residual);
+  Status run_experts(const DecoderLayer& layer, const TensorView& normed,
+                     const TensorView& residual);
+  Status run_expert(const DecoderLayer& layer, size_t expert, const TensorView& normed,
+                    const TensorView& residual);
+  Status gate(const DecoderLayer& layer, const TensorView& gate_up, const TensorView& out);
   Status enter(const std::vector<float>& norm, const TensorView& residual, const TensorView& out);
   Status leave(const DecoderLayer& layer, const Projection& projection, const TensorView& x,
                const std::vector<float>& norm, const TensorView& residual);
@@ -76,6 +82,7 @@ class Decoder {
   std::vector<const RopeTable*> layer_ropes_;
   std::vector<int64_t> windows_;  // distinct ones of the layers
   Workspace workspace_;
+  ExpertRows expert_rows_;
   Digest fingerprint_;
 };
 

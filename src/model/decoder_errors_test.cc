@@ -140,6 +140,27 @@ TEST(DecoderErrors, AnExceptionEndsTheStep) {
   EXPECT_EQ(backend.open_steps, 0);
 }
 
+/// Lacks what some models need, as a device may.
+class PlainBackend : public ThrowingBackend {
+ public:
+  Status check_needs(const ModelNeeds& needs) const override {
+    if (needs.score_caps) return failed_precondition("no soft caps of scores here");
+    if (needs.experts) return failed_precondition("no experts here");
+    return {};
+  }
+};
+
+TEST(DecoderErrors, WhatABackendLacksIsRefusedWhenTheModelIsLoaded) {
+  PlainBackend backend;
+  const auto refusal = [&backend](const char* model) {
+    return Decoder::load(golden_dir(model), backend).status().message();
+  };
+  EXPECT_EQ(refusal("gemma2"), "no soft caps of scores here");
+  EXPECT_EQ(refusal("mixtral"), "no experts here");
+  EXPECT_EQ(refusal("gemma3"), "");
+  EXPECT_EQ(refusal("mistral-window"), "");
+}
+
 TEST(DecoderErrors, AFailedStepLeavesTheDecoderUsable) {
   const Golden golden("llama-plain");
   TestModel model("reference", DType::kFloat32, golden_dir("llama-plain"));

@@ -1,5 +1,7 @@
 // The layers of a forward pass. What a layer does not have, a norm or a bias, is skipped.
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "model/decoder.h"
@@ -74,13 +76,55 @@ Status Decoder::run_last_layer(int64_t num_rows, int64_t num_sampled, KvStorage&
 
 Status Decoder::run_mlp(const DecoderLayer& layer, const TensorView& residual) {
   const TensorView normed = workspace_.normed.view(residual.rows);
+  Status status = enter(layer.mlp_norm, residual, normed);
+  if (!status) return status;
+  if (!layer.experts.empty()) return run_experts(layer, normed, residual);
   const TensorView gate_up = workspace_.gate_up.view(residual.rows);
   const TensorView gated = workspace_.gated.view(residual.rows);
-  Status status = enter(layer.mlp_norm, residual, normed);
-  if (status.ok()) status = multiply(layer.gate_up, normed, gate_up, false);
-  if (status.ok()) status = backend_.gated_silu(gate_up, gated);
+  status = multiply(layer.gate_up, normed, gate_up, false);
+  if (status.ok()) status = gate(layer, gate_up, gated);
   if (status.ok()) status = leave(layer, layer.down, gated, layer.mlp_post_norm, residual);
   return status;
+}
+
+/// Adds to each row what its experts make of it, one expert after the other.
+Status Decoder::run_experts(const DecoderLayer& layer, const TensorView& normed,
+                            const TensorView& residual) {
+  const TensorView logits = workspace_.router_logits.view(residual.rows)
+                                .col_range(0, static_cast<int64_t>(layer.experts.size()));
+  Status status = multiply(layer.router, normed, logits, false);
+  if (status.ok()) status = backend_.choose_experts(logits, layer.expert_choice, expert_rows_);
+  for (size_t e = 0; status.ok() && e < layer.experts.size(); ++e) {
+    status = run_expert(layer, e, normed, residual);
+  }
+  return status;
+}
+
+Status Decoder::run_expert(const DecoderLayer& layer, size_t expert, const TensorView& normed,
+                           const TensorView& residual) {
+  const auto begin = static_cast<size_t>(expert_rows_.begins[expert]);
+  const size_t count = static_cast<size_t>(expert_rows_.begins[expert + 1]) - begin;
+  if (count == 0) return {};
+  const std::span<const int32_t> rows = std::span(expert_rows_.rows).subspan(begin, count);
+  const std::span<const float> shares = std::span(expert_rows_.shares).subspan(begin, count);
+  const ExpertWeights& weights = layer.experts[expert];
+  const auto num_rows = static_cast<int64_t>(count);
+  const int64_t width = weights.down.weight->in_features();
+  const TensorView x = workspace_.expert_in.view(num_rows);
+  const TensorView gate_up = workspace_.gate_up.view(num_rows).col_range(0, 2 * width);
+  const TensorView gated = workspace_.gated.view(num_rows).col_range(0, width);
+  const TensorView y = workspace_.expert_out.view(num_rows);
+  Status status = backend_.gather_rows(normed, rows, x);
+  if (status.ok()) status = multiply(weights.gate_up, x, gate_up, false);
+  if (status.ok()) status = gate(layer, gate_up, gated);
+  if (status.ok()) status = multiply(weights.down, gated, y, false);
+  if (status.ok()) status = backend_.add_rows(y, rows, shares, residual);
+  return status;
+}
+
+Status Decoder::gate(const DecoderLayer& layer, const TensorView& gate_up, const TensorView& out) {
+  return layer.activation == Activation::kGeluTanh ? backend_.gated_gelu(gate_up, out)
+                                                   : backend_.gated_silu(gate_up, out);
 }
 
 /// What a half of a layer multiplies: the residual stream, normalized or, without a norm, as it is.

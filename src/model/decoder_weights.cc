@@ -13,7 +13,8 @@ namespace {
 /// tells.
 class WeightLoader {
  public:
-  WeightLoader(WeightSource& source, Backend& backend) : source_(source), backend_(backend) {}
+  WeightLoader(WeightSource& source, Backend& backend, float norm_offset)
+      : source_(source), backend_(backend), norm_offset_(norm_offset) {}
 
   LoadedTensor tensor(const WeightRef& ref) {
     if (!status_) return {};
@@ -56,10 +57,20 @@ class WeightLoader {
   }
 
   /// Empty for a norm that is not there.
-  std::vector<float> vector(const std::optional<WeightRef>& ref) {
+  std::vector<float> norm(const std::optional<WeightRef>& ref) {
+    if (!ref) return {};
+    std::vector<float> values = vector(*ref);
+    for (float& value : values) value += norm_offset_;
+    return values;
+  }
+
+  int64_t num_parameters() const { return num_parameters_; }
+  const Status& status() const { return status_; }
+
+ private:
+  std::vector<float> vector(const WeightRef& ref) {
     std::vector<float> values;
-    if (!ref) return values;
-    const LoadedTensor loaded = counted(*ref);
+    const LoadedTensor loaded = counted(ref);
     const TensorView& view = loaded.view;
     if (!status_) return values;
     values.reserve(static_cast<size_t>(view.cols));
@@ -69,10 +80,6 @@ class WeightLoader {
     return values;
   }
 
-  int64_t num_parameters() const { return num_parameters_; }
-  const Status& status() const { return status_; }
-
- private:
   /// 0 for a part without one; empty when none has one.
   std::vector<float> biases(std::initializer_list<const LinearRef*> refs) {
     std::vector<float> all;
@@ -80,7 +87,7 @@ class WeightLoader {
     for (const LinearRef* ref : refs) {
       const std::vector<float> bias = ref->bias.empty()
                                           ? std::vector<float>(static_cast<size_t>(ref->num_rows))
-                                          : vector(WeightRef{ref->bias, {ref->num_rows}});
+                                          : vector({ref->bias, {ref->num_rows}});
       all.insert(all.end(), bias.begin(), bias.end());
       any = any || !ref->bias.empty();
     }
@@ -89,9 +96,21 @@ class WeightLoader {
 
   WeightSource& source_;
   Backend& backend_;
+  float norm_offset_;
   Status status_;
   int64_t num_parameters_ = 0;
 };
+
+void load_experts(const ExpertsDescription& description, WeightLoader& loader,
+                  DecoderLayer& layer) {
+  layer.router = loader.projection({&description.router});
+  layer.expert_choice = {description.per_token, description.normalized};
+  for (const MlpDescription& expert : description.experts) {
+    layer.experts.push_back(
+        {loader.projection({&expert.gate, &expert.up}), loader.projection({&expert.down})});
+    if (!loader.status()) return;
+  }
+}
 
 DecoderLayer load_layer(const LayerDescription& description, const RopeTable& rope, bool last,
                         WeightLoader& loader) {
@@ -101,44 +120,70 @@ DecoderLayer load_layer(const LayerDescription& description, const RopeTable& ro
                      .head_dim = description.head_dim,
                      .scale = description.scale,
                      .window = description.window,
-                     .rope = &rope};
-  layer.attention_norm = loader.vector(description.attention_norm);
+                     .rope = &rope,
+                     .score_cap = description.score_cap};
+  layer.attention_norm = loader.norm(description.attention_norm);
   if (last) {
     layer.q = loader.projection({&description.q});
     layer.kv = loader.projection({&description.k, &description.v});
   } else {
     layer.qkv = loader.projection({&description.q, &description.k, &description.v});
   }
-  layer.q_norm = loader.vector(description.q_norm);
-  layer.k_norm = loader.vector(description.k_norm);
+  layer.q_norm = loader.norm(description.q_norm);
+  layer.k_norm = loader.norm(description.k_norm);
   layer.o = loader.projection({&description.o});
-  layer.attention_post_norm = loader.vector(description.attention_post_norm);
-  layer.mlp_norm = loader.vector(description.mlp_norm);
-  layer.gate_up = loader.projection({&description.mlp.gate, &description.mlp.up});
-  layer.down = loader.projection({&description.mlp.down});
-  layer.mlp_post_norm = loader.vector(description.mlp_post_norm);
+  layer.attention_post_norm = loader.norm(description.attention_post_norm);
+  layer.mlp_norm = loader.norm(description.mlp_norm);
+  layer.activation = description.activation;
+  if (description.experts) {
+    load_experts(*description.experts, loader, layer);
+  } else {
+    layer.gate_up = loader.projection({&description.mlp.gate, &description.mlp.up});
+    layer.down = loader.projection({&description.mlp.down});
+  }
+  layer.mlp_post_norm = loader.norm(description.mlp_post_norm);
   layer.residual_multiplier = description.residual_multiplier;
   return layer;
+}
+
+ModelNeeds needs_of(const ModelDescription& description) {
+  ModelNeeds needs;
+  for (const LayerDescription& layer : description.layers) {
+    needs.score_caps = needs.score_caps || layer.score_cap > 0;
+    needs.experts = needs.experts || layer.experts.has_value();
+  }
+  return needs;
+}
+
+float rounded(float value, DType dtype) {
+  float stored = 0.0F;  // as wide as any type
+  store_element(&stored, dtype, 0, value);
+  return load_element(&stored, dtype, 0);
 }
 
 }  // namespace
 
 Expected<DecoderWeights> load_decoder_weights(const ModelDescription& description,
                                               WeightSource& source, Backend& backend) {
-  WeightLoader loader(source, backend);
+  if (Status status = backend.check_needs(needs_of(description)); !status) return status;
+  WeightLoader loader(source, backend, description.norm_offset);
   DecoderWeights weights;
   for (const RopeParameters& rope : description.ropes) {
     weights.ropes.push_back(std::make_unique<RopeTable>(rope));
   }
   weights.embedding = loader.counted(description.embedding);
-  weights.embedding_multiplier = description.embedding_multiplier;
+  weights.embedding_multiplier =
+      description.rounds_embedding_multiplier
+          ? rounded(description.embedding_multiplier, backend.activation_dtype())
+          : description.embedding_multiplier;
+  weights.logit_cap = description.logit_cap;
   for (const LayerDescription& layer : description.layers) {
     const bool last = &layer == &description.layers.back();
     weights.layers.push_back(
         load_layer(layer, *weights.ropes[static_cast<size_t>(layer.rope)], last, loader));
     if (!loader.status()) return loader.status();
   }
-  weights.final_norm = loader.vector(description.final_norm);
+  weights.final_norm = loader.norm(description.final_norm);
   for (float& value : weights.final_norm) value *= description.logits_multiplier;
   const LoadedTensor lm_head =
       description.lm_head ? loader.counted(*description.lm_head) : LoadedTensor();

@@ -17,6 +17,12 @@ struct Projection {
   std::vector<float> bias;  // [out_features]; empty: none
 };
 
+/// One expert in the backend's form.
+struct ExpertWeights {
+  Projection gate_up;  // gate and up stacked
+  Projection down;
+};
+
 /// One layer in the backend's form. The last layer multiplies Q for fewer rows than K and V, so its
 /// projections are apart. A norm that the layer does not have is empty.
 struct DecoderLayer {
@@ -30,8 +36,12 @@ struct DecoderLayer {
   Projection o;
   std::vector<float> attention_post_norm;  // [hidden]
   std::vector<float> mlp_norm;             // [hidden]
-  Projection gate_up;                      // gate and up stacked
+  Activation activation = Activation::kSilu;
+  Projection gate_up;  // gate and up stacked; unless there are experts
   Projection down;
+  Projection router;
+  std::vector<ExpertWeights> experts;  // empty: none
+  ExpertChoice expert_choice;
   std::vector<float> mlp_post_norm;  // [hidden]
   float residual_multiplier = 1.0F;
 
@@ -49,6 +59,7 @@ struct DecoderWeights {
   std::vector<DecoderLayer> layers;
   std::vector<float> final_norm;  // [hidden], times what logits are multiplied by
   std::unique_ptr<LinearWeight> lm_head;
+  float logit_cap = 0.0F;      // 0: none
   int64_t num_parameters = 0;  // tied embeddings count once
 };
 

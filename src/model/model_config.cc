@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "model/architecture.h"
+#include "model/config_object.h"
 #include "model/config_reader.h"
 #include "model/json_file.h"
 
@@ -71,21 +72,36 @@ void add_rope(DigestBuilder& builder, const RopeConfig& rope) {
   std::visit([&builder](const auto& scaling) { add_scaling(builder, scaling); }, rope.scaling);
 }
 
+void add_facts(DigestBuilder& builder, const std::vector<bool>& facts) {
+  builder.add(static_cast<int64_t>(facts.size()));
+  for (const bool fact : facts) builder.add(int64_t{fact});
+}
+
+void add_experts(DigestBuilder& builder, const ExpertsConfig& experts) {
+  add_facts(builder, experts.layers);
+  builder.add(experts.num_experts).add(experts.per_token).add(experts.intermediate_size);
+  builder.add(int64_t{experts.normalized});
+}
+
 }  // namespace
 
 Digest ModelConfig::fingerprint() const {
   DigestBuilder builder;
-  builder.add("anyslot model config 3").add(architecture);
+  builder.add("anyslot model config 4").add(architecture);
   builder.add(vocab_size).add(hidden_size).add(intermediate_size);
   for (const int value : {num_layers, num_heads, num_kv_heads, head_dim}) {
     builder.add(static_cast<int64_t>(value));
   }
   builder.add(static_cast<int64_t>(std::bit_cast<int32_t>(rms_norm_eps)));
   add_rope(builder, rope);
-  builder.add(static_cast<int64_t>(turned_layers.size()));
-  for (const bool turned : turned_layers) builder.add(int64_t{turned});
-  for (const double value :
-       {multipliers.embedding, multipliers.scores, multipliers.residual, multipliers.logits}) {
+  add_facts(builder, turned_layers);
+  builder.add(window);
+  add_facts(builder, local_layers);
+  builder.add(int64_t{local_rope.has_value()});
+  if (local_rope) add_rope(builder, *local_rope);
+  add_experts(builder, experts);
+  for (const double value : {multipliers.embedding, multipliers.scores, multipliers.residual,
+                             multipliers.logits, score_cap, logit_cap}) {
     add_number(builder, value);
   }
   for (const bool fact : {attention_bias, mlp_bias, tie_word_embeddings}) {
@@ -104,15 +120,20 @@ Expected<ModelConfig> load_model_config(const std::string& model_dir, int64_t ma
 Expected<ModelConfig> load_config_file(const std::string& path, int64_t max_model_len) {
   const Expected<nlohmann::json> json = read_json_file(path);
   if (!json) return json.status();
+  return read_config_object(*json, path, max_model_len);
+}
+
+Expected<ModelConfig> read_config_object(const nlohmann::json& object, const std::string& where,
+                                         int64_t max_model_len) {
   Status status;
-  const ConfigReader reader(*json, path, status);
+  const ConfigReader reader(object, where, status);
   const std::vector<std::string> architectures = reader.texts("architectures");
   if (architectures.empty()) reader.fail("architectures", "is missing; it must name the model's");
   if (!status) return status;
 
   const Architecture* architecture = find_architecture(architectures.front());
   if (architecture == nullptr) {
-    return failed_precondition(path + ": architecture " + quote_name(architectures.front()) + " " +
+    return failed_precondition(where + ": architecture " + quote_name(architectures.front()) + " " +
                                why_unsupported(architectures.front()));
   }
   ModelConfig config;

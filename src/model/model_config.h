@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -63,7 +65,7 @@ struct RopeConfig {
   bool operator==(const RopeConfig&) const = default;
 };
 
-/// What Granite multiplies.
+/// What Granite and Gemma multiply.
 struct Multipliers {
   double embedding = 1.0;
   double scores = 1.0;
@@ -71,6 +73,15 @@ struct Multipliers {
   double logits = 1.0;
 
   bool operator==(const Multipliers&) const = default;
+};
+
+/// Layers whose MLP is a sum of some of many, chosen for each token.
+struct ExpertsConfig {
+  std::vector<bool> layers;  // per layer: whether it has experts. Empty: none has
+  int64_t num_experts = 0;
+  int64_t per_token = 0;          // at most num_experts
+  int64_t intermediate_size = 0;  // of one expert
+  bool normalized = false;        // the shares of those chosen are scaled so that their sum is 1
 };
 
 /// What config.json and generation_config.json say about a model, validated.
@@ -87,9 +98,17 @@ struct ModelConfig {
   RopeConfig rope;
   /// Per layer: whether Q and K are turned. Empty: all are.
   std::vector<bool> turned_layers;
-  bool attention_bias = false;  // Q, K, V and O have biases
+  /// Tokens that local layers see back, the token itself among them; 0: all. A window that is as
+  /// long as max_model_len hides nothing and is 0 here.
+  int64_t window = 0;
+  std::vector<bool> local_layers;        // per layer: whether it has the window. Empty: none has
+  std::optional<RopeConfig> local_rope;  // of local layers, where they have one of their own
+  bool attention_bias = false;           // Q, K, V and O have biases
   bool mlp_bias = false;
   Multipliers multipliers;
+  double score_cap = 0.0;  // scores are cap * tanh(score / cap); 0: as they are
+  double logit_cap = 0.0;  // logits too
+  ExpertsConfig experts;
   int64_t max_position_embeddings = 0;  // tokens that the model was trained for
   /// Tokens of a prompt and its answer together, at most: what was asked for, or else
   /// max_position_embeddings. Longrope and windows depend on it.
@@ -97,6 +116,14 @@ struct ModelConfig {
   bool tie_word_embeddings = false;
   /// generation_config.json's, or else config.json's. May be empty.
   std::vector<int32_t> eos_token_ids;
+
+  bool is_local(int layer) const {
+    return !local_layers.empty() && local_layers[static_cast<size_t>(layer)];
+  }
+  int64_t window_of(int layer) const { return is_local(layer) ? window : 0; }
+  bool has_experts(int layer) const {
+    return !experts.layers.empty() && experts.layers[static_cast<size_t>(layer)];
+  }
 
   /// Covers every field that changes what a layer computes; not those that only end a generation.
   Digest fingerprint() const;

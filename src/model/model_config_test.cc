@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "model/architecture.h"
@@ -68,8 +69,8 @@ void PrintTo(const BadConfig& bad, std::ostream* out) { *out << bad.fields; }
 
 const BadConfig kBadConfigs[] = {
     {R"("architectures":["MambaForCausalLM"])",
-     "architecture \"MambaForCausalLM\" is not supported; supported: GraniteForCausalLM, "
-     "LlamaForCausalLM, "},
+     "architecture \"MambaForCausalLM\" is not supported; supported: Gemma2ForCausalLM, "
+     "Gemma3ForCausalLM, "},
     {R"("architectures":[])", "architectures is missing"},
     {R"("architectures":"LlamaForCausalLM")", "it must be a list of strings"},
     {R"("vocab_size":0)", "vocab_size is 0; it must be a whole number from 1 to"},
@@ -144,27 +145,80 @@ std::string refusal(const std::string& architecture, const std::string& fields,
   return load_model_config(folder.path(), max_model_len).status().message();
 }
 
-TEST(Families, AWindowMustNotHideAnything) {
-  for (const char* name : {"MistralForCausalLM", "Phi3ForCausalLM"}) {
-    EXPECT_EQ(refusal(name, ""), "");
-    EXPECT_EQ(refusal(name, R"(,"sliding_window":null)"), "");
-    EXPECT_EQ(refusal(name, R"(,"sliding_window":256)"), "");
-    EXPECT_THAT(refusal(name, R"(,"sliding_window":255)"),
-                HasSubstr("sliding_window is 255, shorter than the 256 tokens"));
-    EXPECT_EQ(refusal(name, R"(,"sliding_window":255)", 255), "");
-    EXPECT_THAT(refusal(name, R"(,"sliding_window":256)", 257),
-                HasSubstr("give --max-model-len 256 or less"));
+/// The window of each layer of a config of a family; empty when it is refused.
+std::vector<int64_t> windows(const std::string& architecture, const std::string& fields,
+                             int64_t max_model_len = 0) {
+  const TemporaryFolder folder;
+  const std::string all = "\"architectures\": [\"" + architecture + "\"]" + fields;
+  folder.write("config.json", config_with(all));
+  const auto config = load_model_config(folder.path(), max_model_len);
+  EXPECT_TRUE(config.ok()) << config.status().message();
+  std::vector<int64_t> result;
+  for (int i = 0; config.ok() && i < config->num_layers; ++i) {
+    result.push_back(config->window_of(i));
   }
-  for (const char* name : {"Qwen2ForCausalLM", "Qwen3ForCausalLM", "SmolLM3ForCausalLM"}) {
-    EXPECT_EQ(refusal(name, R"(,"sliding_window":16)"), "") << "it is not in use";
-    EXPECT_THAT(refusal(name, R"(,"sliding_window":16,"use_sliding_window":true)"),
-                HasSubstr("sliding_window is 16"));
+  return result;
+}
+
+TEST(Families, WindowsThatAreAsLongAsPromptsAreNone) {
+  for (const char* name : {"MistralForCausalLM", "Phi3ForCausalLM"}) {
+    EXPECT_THAT(windows(name, ""), ElementsAre(0, 0, 0));
+    EXPECT_THAT(windows(name, R"(,"sliding_window":null)"), ElementsAre(0, 0, 0));
+    EXPECT_THAT(windows(name, R"(,"sliding_window":256)"), ElementsAre(0, 0, 0));
+    EXPECT_THAT(windows(name, R"(,"sliding_window":255)"), ElementsAre(255, 255, 255));
+    EXPECT_THAT(windows(name, R"(,"sliding_window":255)", 255), ElementsAre(0, 0, 0));
+    EXPECT_THAT(windows(name, R"(,"sliding_window":256)", 257), ElementsAre(256, 256, 256));
   }
 }
 
+TEST(Families, TellWhichLayersHaveTheWindow) {
+  const std::string listed =
+      R"(,"layer_types":["full_attention","sliding_attention","full_attention"])";
+  const std::string used = R"(,"sliding_window":16,"use_sliding_window":true)";
+  EXPECT_THAT(windows("MistralForCausalLM", R"(,"sliding_window":16)" + listed),
+              ElementsAre(0, 16, 0));
+  for (const char* name : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
+    EXPECT_THAT(windows(name, R"(,"sliding_window":16)"), ElementsAre(0, 0, 0)) << "not in use";
+    EXPECT_THAT(windows(name, used), ElementsAre(0, 0, 0)) << "the first 28 layers have none";
+    EXPECT_THAT(windows(name, used + R"(,"max_window_layers":1)"), ElementsAre(0, 16, 16));
+    EXPECT_THAT(windows(name, used + listed), ElementsAre(0, 16, 0));
+  }
+  EXPECT_THAT(windows("SmolLM3ForCausalLM", used + R"(,"no_rope_layers":[1,0,1])"),
+              ElementsAre(0, 16, 0))
+      << "layers that are not turned have it";
+  EXPECT_THAT(windows("Gemma2ForCausalLM", R"(,"sliding_window":16)"), ElementsAre(16, 0, 16));
+  EXPECT_THAT(windows("Gemma3ForCausalLM", R"(,"sliding_window":16,"sliding_window_pattern":2)"),
+              ElementsAre(16, 0, 16));
+  EXPECT_THAT(windows("Gemma3ForCausalLM", R"(,"sliding_window":16)"), ElementsAre(16, 16, 16))
+      << "every sixth layer has none";
+}
+
+TEST(Families, RefuseWindowsWithoutMeaning) {
+  const std::string listed =
+      R"(,"layer_types":["full_attention","sliding_attention","full_attention"])";
+  EXPECT_THAT(refusal("MistralForCausalLM", listed), HasSubstr("sliding_window, its length, is"));
+  EXPECT_THAT(refusal("Qwen2ForCausalLM", R"(,"sliding_window":16)" + listed),
+              HasSubstr("use_sliding_window is not true"));
+  EXPECT_THAT(refusal("LlamaForCausalLM", R"(,"sliding_window":16)" + listed),
+              HasSubstr("layer_types holds \"sliding_attention\", which is not supported"));
+  EXPECT_THAT(refusal("MistralForCausalLM", R"(,"layer_types":["full_attention"])"),
+              HasSubstr("layer_types has 1 names for 3 layers"));
+  EXPECT_THAT(refusal("Gemma2ForCausalLM", ""), HasSubstr("sliding_window is missing"));
+}
+
 TEST(Families, RefuseWhatTheyDoNotKnow) {
-  EXPECT_THAT(refusal("Gemma2ForCausalLM", ""), HasSubstr("it needs soft caps"));
-  EXPECT_THAT(refusal("MixtralForCausalLM", ""), HasSubstr("it needs experts"));
+  EXPECT_THAT(refusal("Gemma3ForConditionalGeneration", ""), HasSubstr("it needs images"));
+  EXPECT_THAT(refusal("Gemma3ForCausalLM", R"(,"sliding_window":9,"attn_logit_softcapping":50)"),
+              HasSubstr("attn_logit_softcapping is set"));
+  EXPECT_THAT(refusal("Gemma2ForCausalLM", R"(,"sliding_window":9,"hidden_activation":"gelu")"),
+              HasSubstr("hidden_activation is \"gelu\""));
+  EXPECT_THAT(
+      refusal("Gemma3ForCausalLM", R"(,"sliding_window":9,"use_bidirectional_attention":true)"),
+      HasSubstr("use_bidirectional_attention is true"));
+  EXPECT_THAT(refusal("MixtralForCausalLM", R"(,"num_experts_per_tok":2)"),
+              HasSubstr("num_experts is missing"));
+  EXPECT_THAT(refusal("MixtralForCausalLM", R"(,"num_local_experts":4,"num_experts_per_tok":5)"),
+              HasSubstr("num_experts_per_tok is 5; it must be a whole number from 1 to 4"));
   EXPECT_THAT(refusal("Qwen3ForCausalLM", R"(,"layer_types":["linear_attention"])"),
               HasSubstr("layer_types holds \"linear_attention\", which is not supported"));
   EXPECT_THAT(refusal("GraniteForCausalLM", R"(,"logits_scaling":0)"),
@@ -179,6 +233,61 @@ TEST(Families, RefuseWhatTheyDoNotKnow) {
     EXPECT_THAT(refusal(name, R"(,"partial_rotary_factor":0.5)"),
                 HasSubstr("partial_rotary_factor is not 1"));
   }
+}
+
+TEST(Families, GemmasCapsAndScales) {
+  const auto gemma = [](const std::string& architecture, const std::string& fields) {
+    const std::string all = "\"architectures\":[\"" + architecture + "\"],\"sliding_window\":16";
+    return *load_config(config_with(all + fields));
+  };
+  const ModelConfig two = gemma("Gemma2ForCausalLM", "");
+  EXPECT_EQ(two.score_cap, 50);
+  EXPECT_EQ(two.logit_cap, 30);
+  EXPECT_EQ(two.multipliers.embedding, 8);
+  EXPECT_EQ(two.multipliers.scores, 1.0 / 16);
+  EXPECT_TRUE(two.tie_word_embeddings);
+  const std::string nulls = R"(,"attn_logit_softcapping":null,"final_logit_softcapping":null)";
+  EXPECT_EQ(gemma("Gemma2ForCausalLM", nulls).score_cap, 0);
+  EXPECT_EQ(gemma("Gemma2ForCausalLM", nulls).logit_cap, 0);
+  EXPECT_EQ(gemma("Gemma3ForCausalLM", R"(,"final_logit_softcapping":20)").logit_cap, 20);
+}
+
+TEST(Families, Gemma3HasTwoRopesInBothSpellings) {
+  const auto gemma = [](const std::string& fields) {
+    const std::string all = R"("architectures":["Gemma3ForCausalLM"],"sliding_window":16)";
+    return *load_config(config_with(all + fields));
+  };
+  const ModelConfig plain = gemma("");
+  EXPECT_EQ(plain.rope.theta, 1e6);
+  EXPECT_EQ(plain.local_rope->theta, 1e4);
+  const ModelConfig older = gemma(R"(,"rope_theta":5e5,"rope_local_base_freq":2e4,)"
+                                  R"("rope_scaling":{"rope_type":"linear","factor":8.0})");
+  const ModelConfig newer = gemma(
+      R"(,"rope_parameters":{"full_attention":{"rope_type":"linear","factor":8.0,"rope_theta":5e5},)"
+      R"("sliding_attention":{"rope_type":"default","rope_theta":2e4}})");
+  for (const ModelConfig& config : {older, newer}) {
+    EXPECT_EQ(config.rope.theta, 5e5);
+    ASSERT_TRUE(std::holds_alternative<LinearRopeScaling>(config.rope.scaling));
+    EXPECT_EQ(std::get<LinearRopeScaling>(config.rope.scaling).factor, 8);
+    EXPECT_EQ(config.local_rope->theta, 2e4);
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(config.local_rope->scaling));
+  }
+  EXPECT_EQ(older.fingerprint(), newer.fingerprint());
+}
+
+TEST(Families, Qwen3MoeSaysWhichLayersHaveExperts) {
+  const auto experts = [](const std::string& fields) {
+    const std::string all =
+        R"("architectures":["Qwen3MoeForCausalLM"],"num_hidden_layers":4,"num_experts":8,)"
+        R"("num_experts_per_tok":2,"moe_intermediate_size":32)";
+    return load_config(config_with(all + fields))->experts;
+  };
+  EXPECT_EQ(experts("").layers, std::vector<bool>(4, true));
+  EXPECT_FALSE(experts("").normalized);
+  EXPECT_EQ(experts(R"(,"decoder_sparse_step":2)").layers,
+            (std::vector<bool>{false, true, false, true}));
+  EXPECT_EQ(experts(R"(,"mlp_only_layers":[0,3])").layers,
+            (std::vector<bool>{false, true, true, false}));
 }
 
 TEST(Families, SmolLM3TurnsThreeOfFourLayers) {
@@ -208,6 +317,26 @@ TEST(Families, TheirOwnFieldsEnterTheFingerprint) {
             fingerprint("SmolLM3ForCausalLM", ""));
   EXPECT_NE(fingerprint("Phi3ForCausalLM", R"(,"partial_rotary_factor":0.5)"),
             fingerprint("Phi3ForCausalLM", ""));
+  const auto differs = [&](const std::string& architecture, const std::string& base,
+                           const std::string& field) {
+    return fingerprint(architecture, base + field) != fingerprint(architecture, base);
+  };
+  const std::string window = R"(,"sliding_window":16)";
+  EXPECT_TRUE(differs("MistralForCausalLM", "", window));
+  EXPECT_TRUE(differs("Qwen2ForCausalLM", window + R"(,"use_sliding_window":true)",
+                      R"(,"max_window_layers":1)"));
+  for (const char* field :
+       {"attn_logit_softcapping", "final_logit_softcapping", "query_pre_attn_scalar"}) {
+    EXPECT_TRUE(differs("Gemma2ForCausalLM", window, ",\"" + std::string(field) + "\":7")) << field;
+  }
+  EXPECT_TRUE(differs("Gemma3ForCausalLM", window, R"(,"rope_local_base_freq":500)"));
+  EXPECT_TRUE(differs("Gemma3ForCausalLM", window, R"(,"sliding_window_pattern":2)"));
+  const std::string experts =
+      R"(,"num_experts":8,"num_experts_per_tok":2,"moe_intermediate_size":32)";
+  for (const char* field :
+       {R"(,"norm_topk_prob":true)", R"(,"decoder_sparse_step":2)", R"(,"mlp_only_layers":[1])"}) {
+    EXPECT_TRUE(differs("Qwen3MoeForCausalLM", experts, field)) << field;
+  }
 }
 
 TEST(Llama, DescribesItsFrequenciesAndShapes) {

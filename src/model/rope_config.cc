@@ -14,13 +14,12 @@ namespace anyslot {
 namespace {
 
 constexpr double kMaxTheta = 1e12;
-constexpr double kDefaultTheta = 10000.0;
 constexpr double kMaxFactor = 1e6;
 
 /// What config.json says beside the object that describes the RoPE.
 struct Surroundings {
   RopeContext context;
-  double theta = kDefaultTheta;
+  double theta = 0.0;
   double rotary_share = 1.0;
   std::optional<int64_t> original_max_position_embeddings;
 };
@@ -150,7 +149,7 @@ RopeConfig read_object(const ConfigReader& reader, const Surroundings& around) {
 RopeConfig read_rope(const ConfigReader& reader, const RopeContext& context) {
   Surroundings around;
   around.context = context;
-  around.theta = reader.number("rope_theta", 1.0, kMaxTheta, kDefaultTheta);
+  around.theta = reader.number("rope_theta", 1.0, kMaxTheta, context.default_theta);
   around.rotary_share = read_rotary_share(reader, context.rotary, 1.0);
   if (reader.has("original_max_position_embeddings")) {
     around.original_max_position_embeddings =
@@ -166,6 +165,15 @@ RopeConfig read_rope(const ConfigReader& reader, const RopeContext& context) {
     reader.fail("rope_scaling", "and rope_parameters differ; keep one of them");
   }
   return rope;
+}
+
+RopeConfig read_rope_object(const ConfigReader& object, const RopeContext& context) {
+  return read_object(object, {context, context.default_theta, 1.0, std::nullopt});
+}
+
+RopeConfig read_plain_rope(const ConfigReader& reader, std::string_view key,
+                           const RopeContext& context) {
+  return {reader.number(key, 1.0, kMaxTheta, context.default_theta), context.head_dim, {}};
 }
 
 }  // namespace anyslot

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "backend/rope.h"
 #include "model/model_config.h"
@@ -20,6 +21,7 @@ struct RopeContext {
   RotaryPart rotary = RotaryPart::kAll;
   int64_t max_position_embeddings = 0;
   int64_t max_model_len = 0;
+  double default_theta = 10000.0;  // where the file has none
 };
 
 /// Reads config.json's `rope_parameters`, or its `rope_theta` and `rope_scaling`, whose `rope_type`
@@ -27,6 +29,12 @@ struct RopeContext {
 /// name the context it stretched has max_position_embeddings for it. Failures, an unsupported type
 /// among them, stay in the reader.
 RopeConfig read_rope(const ConfigReader& reader, const RopeContext& context);
+
+/// The same for an object with the fields of one RoPE alone, theta among them.
+RopeConfig read_rope_object(const ConfigReader& object, const RopeContext& context);
+/// A RoPE without scaling that turns whole heads; `key` names its theta.
+RopeConfig read_plain_rope(const ConfigReader& reader, std::string_view key,
+                           const RopeContext& context);
 
 RopeParameters describe_rope(const RopeConfig& rope);
 

@@ -9,16 +9,13 @@
 
 #include "model/json_file.h"
 #include "model/safetensors_header.h"
+#include "model/weight_digest.h"
 
 namespace anyslot {
 
 namespace {
 
 using TensorMap = std::map<std::string, StoredTensor, std::less<>>;
-
-constexpr size_t kHashWholeBytes = size_t{256} << 20;
-constexpr size_t kSampleBytes = size_t{4} << 10;
-constexpr size_t kSampleStride = size_t{4} << 20;
 
 bool exists(const std::string& path) {
   std::error_code error;
@@ -30,17 +27,6 @@ std::optional<DType> loadable_dtype(std::string_view name) {
   if (name == "BF16") return DType::kBFloat16;
   if (name == "F16") return DType::kFloat16;
   return std::nullopt;
-}
-
-std::string_view as_text(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-void hash_sampled(std::span<const std::byte> bytes, DigestBuilder& builder) {
-  for (size_t begin = 0; begin < bytes.size(); begin += kSampleStride) {
-    builder.add(as_text(bytes.subspan(begin, std::min(kSampleBytes, bytes.size() - begin))));
-  }
-  builder.add(as_text(bytes.last(std::min(kSampleBytes, bytes.size()))));
 }
 
 std::string join_path(const std::string& folder, const std::string& name) {
@@ -191,18 +177,11 @@ std::vector<std::string> TensorStore::names() const {
 Digest TensorStore::fingerprint() const {
   size_t total = 0;
   for (const auto& [name, tensor] : tensors_) total += tensor.bytes.size();
-  DigestBuilder builder;
-  builder.add("anyslot weights 1");
+  WeightDigest digest(total);
   for (const auto& [name, tensor] : tensors_) {
-    builder.add(name).add(tensor.dtype).add(static_cast<int64_t>(tensor.shape.size()));
-    for (const int64_t dimension : tensor.shape) builder.add(dimension);
-    if (total <= kHashWholeBytes) {
-      builder.add(as_text(tensor.bytes));
-    } else {
-      hash_sampled(tensor.bytes, builder);
-    }
+    digest.add(name, tensor.dtype, tensor.shape, tensor.bytes);
   }
-  return builder.finish();
+  return digest.finish();
 }
 
 }  // namespace anyslot

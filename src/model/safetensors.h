@@ -48,11 +48,7 @@ class TensorStore {
   /// Ascending.
   std::vector<std::string> names() const;
 
-  /// Identifies the weights, however they are sharded: SHA-256 over name, dtype, shape and data of
-  /// every tensor. Up to 256 MiB of weights are hashed whole. Of more, which would take minutes,
-  /// each tensor gives its first and last 4 KiB and 4 KiB from every 4 MiB: training changes all of
-  /// a tensor, so other checkpoints are told apart, but a hand-made edit between the samples is not
-  /// seen.
+  /// Identifies the weights, however they are sharded: see WeightDigest.
   Digest fingerprint() const;
 
  private:

@@ -50,11 +50,16 @@ struct TestModel {
             int64_t max_model_len = 0)
       : TestModel(make_backend(backend_name, dtype), dir, max_model_len) {}
   TestModel(std::unique_ptr<Backend> on, const std::string& dir, int64_t max_model_len = 0);
+  TestModel(std::unique_ptr<Backend> on, std::unique_ptr<WeightSource> weights,
+            const ModelConfig& config);
 
   std::vector<float> forward(const StepPlan& plan);
+
+ private:
+  void take(Expected<std::unique_ptr<Decoder>> loaded);
 };
 
-/// A golden file of transformers: one prompt of four documents of 16 tokens and a query of 8.
+/// Golden files, see test_goldens.h: one prompt of four documents of 16 tokens and a query of 8.
 struct Golden {
   std::vector<int32_t> token_ids;
   std::vector<int32_t> segment_of_token;

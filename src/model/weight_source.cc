@@ -38,9 +38,10 @@ class RandomWeights final : public WeightSource {
     for (const int64_t dimension : weight.shape) count *= dimension;
     const int64_t cols = weight.shape.back();
     LoadedTensor tensor;
-    tensor.memory = std::make_unique_for_overwrite<bf16_t[]>(static_cast<size_t>(count));
+    tensor.memory =
+        std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(count) * sizeof(bf16_t));
     tensor.view = {tensor.memory.get(), DType::kBFloat16, count / cols, cols, cols};
-    const std::span<bf16_t> values(tensor.memory.get(), static_cast<size_t>(count));
+    const std::span<bf16_t> values(tensor.view.row_as<bf16_t>(0), static_cast<size_t>(count));
     if (weight.shape.size() == 1) {
       std::ranges::fill(values, float_to_bf16(1.0F));
     } else {

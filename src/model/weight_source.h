@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -16,7 +17,7 @@ namespace anyslot {
 struct LoadedTensor {
   TensorView view;
   /// What `view` lies in; null when that lives as long as the source.
-  std::unique_ptr<bf16_t[]> memory;
+  std::unique_ptr<std::byte[]> memory;
 };
 
 /// Where a decoder's weights come from.

@@ -32,11 +32,14 @@ Workspace::Workspace(const ActivationWidths& widths, DType activation)
       gate_up(DType::kFloat32, 2 * widths.intermediate),
       gated(activation, widths.intermediate),
       branch(DType::kFloat32, widths.adds_directly ? 0 : widths.hidden),
+      router_logits(DType::kFloat32, widths.num_experts),
+      expert_in(activation, widths.num_experts > 0 ? widths.hidden : 0),
+      expert_out(DType::kFloat32, widths.num_experts > 0 ? widths.hidden : 0),
       logits(DType::kFloat32, widths.vocab) {}
 
 Status Workspace::reserve(Backend& backend, int64_t num_rows, int64_t num_sampled) {
-  for (ActivationBuffer* buffer :
-       {&residual, &normed, &qkv, &attended, &gate_up, &gated, &branch}) {
+  for (ActivationBuffer* buffer : {&residual, &normed, &qkv, &attended, &gate_up, &gated, &branch,
+                                   &router_logits, &expert_in, &expert_out}) {
     if (Status status = buffer->reserve(backend, num_rows); !status) return status;
   }
   for (ActivationBuffer* buffer : {&sampled_residual, &sampled_q}) {

@@ -33,6 +33,7 @@ struct ActivationWidths {
   int64_t q = 0;
   int64_t kv = 0;  // of K alone
   int64_t intermediate = 0;
+  int64_t num_experts = 0;
   int64_t vocab = 0;
   bool adds_directly = true;  // see DecoderLayer
 };
@@ -57,7 +58,10 @@ struct Workspace {
   ActivationBuffer gate_up;    // float32 [n, 2 intermediate]
   ActivationBuffer gated;      // activation [n, intermediate]
   ActivationBuffer branch;     // float32 [n, hidden]; empty where all layers add directly
-  ActivationBuffer logits;     // float32 [min(m, kLogitsRows), vocab]
+  ActivationBuffer router_logits;  // float32 [n, num_experts]; these three for experts alone
+  ActivationBuffer expert_in;      // activation [n, hidden]: the rows of one expert
+  ActivationBuffer expert_out;     // float32 [n, hidden]
+  ActivationBuffer logits;         // float32 [min(m, kLogitsRows), vocab]
 };
 
 }  // namespace anyslot

@@ -64,8 +64,9 @@ struct StepPlan {
   std::vector<SequencePlan> sequences;
   std::vector<Placement> placements;
   std::vector<BlockCopy> copies;
-  int64_t kv_tokens_read = 0;  // distinct KV tokens that attention reads, per layer
-  bool share_rows = true;      // off: each request reads for itself, for comparison
+  /// Distinct KV tokens that attention reads, per layer: the mean, where their windows differ.
+  int64_t kv_tokens_read = 0;
+  bool share_rows = true;  // off: each request reads for itself, for comparison
 };
 
 }  // namespace anyslot

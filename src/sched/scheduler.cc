@@ -22,7 +22,8 @@ bool needs(const Sequence& answer, const CacheEntry& entry) {
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerConfig& config, KvCache& cache)
-    : cache_(cache), builder_(config.max_batch_tokens, config.ignore_placement_angles) {
+    : cache_(cache),
+      builder_(config.max_batch_tokens, config.ignore_placement_angles, config.layer_windows) {
   answers_.num_slots = config.max_running_requests;
   ahead_.num_slots = document_slots(config.max_running_requests);
 }

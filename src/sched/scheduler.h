@@ -20,6 +20,8 @@ struct SchedulerConfig {
   int max_running_requests = 64;  // answers; documents encoded ahead have slots of their own
   int max_batch_tokens = 2048;
   bool ignore_placement_angles = false;  // see EngineConfig
+  /// Tokens that each of the model's layers sees back, 0: all. Empty: no layer has a window.
+  std::vector<int64_t> layer_windows = {};
 };
 
 /// What a sequence that the scheduler itself took out came to.

@@ -3,7 +3,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/visible_tokens.h"
+
 namespace anyslot {
+
+StepBuilder::StepBuilder(int max_batch_tokens, bool ignore_placement_angles,
+                         std::span<const int64_t> layer_windows)
+    : max_batch_tokens_(max_batch_tokens), ignore_placement_angles_(ignore_placement_angles) {
+  for (const int64_t window : layer_windows) {
+    const auto known = std::ranges::find(windows_, window, &LayersOfWindow::window);
+    if (known == windows_.end()) {
+      windows_.push_back({window, 1});
+    } else {
+      ++known->num_layers;
+    }
+  }
+  if (windows_.empty()) windows_.push_back({0, 1});
+}
 
 void StepBuilder::begin(StepPlan& plan) {
   plan_ = &plan;
@@ -161,23 +177,42 @@ void StepBuilder::add_decode(Sequence& sequence) {
 }
 
 void StepBuilder::finish() {
+  int64_t tokens = 0;
+  int64_t num_layers = 0;
+  for (const LayersOfWindow& layers : windows_) {
+    tokens += layers.num_layers * count_tokens_read(layers.window);
+    num_layers += layers.num_layers;
+  }
+  plan_->kv_tokens_read = tokens / num_layers;
+}
+
+// The rows of a sequence ascend.
+int64_t StepBuilder::count_tokens_read(int64_t window) {
   readings_.clear();
   for (const SequencePlan& sequence : plan_->sequences) {
+    const int64_t first = plan_->rows[static_cast<size_t>(sequence.row_begin)].position;
     const int64_t last = plan_->rows[static_cast<size_t>(sequence.row_end) - 1].position;
     for (int32_t i = sequence.placement_begin; i < sequence.placement_end; ++i) {
       const Placement& placement = plan_->placements[static_cast<size_t>(i)];
-      const int64_t visible = std::min(placement.end, last - placement.start + 1) - placement.begin;
-      if (visible <= 0) continue;
+      const VisibleTokens tokens =
+          visible_tokens(placement, first - placement.start, last - placement.start, window);
+      if (tokens.begin >= tokens.end) continue;
       const bool raw = placement.span.key_form == KeyForm::kRaw;
-      readings_.push_back(
-          {placement.span.blocks.data(), placement.begin, raw ? placement.start : 0, visible});
+      readings_.push_back({placement.span.blocks.data(), placement.begin, raw ? placement.start : 0,
+                           tokens.begin, tokens.end});
     }
   }
   std::ranges::sort(readings_);
-  for (size_t i = 0; i < readings_.size(); ++i) {  // the longest of equal ones is the last
-    const bool is_longest = i + 1 == readings_.size() || !readings_[i].is_same_as(readings_[i + 1]);
-    if (is_longest) plan_->kv_tokens_read += readings_[i].length;
+  int64_t tokens = 0;
+  for (size_t i = 0; i < readings_.size();) {
+    const Reading& reading = readings_[i];  // the first of equal ones begins first
+    int64_t end = reading.end;
+    for (++i; i < readings_.size() && readings_[i].is_same_as(reading); ++i) {
+      end = std::max(end, readings_[i].end);
+    }
+    tokens += end - reading.begin;
   }
+  return tokens;
 }
 
 }  // namespace anyslot

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -22,8 +23,9 @@ struct SampleTarget {
 /// (num_scheduled, copy_scheduled).
 class StepBuilder {
  public:
-  StepBuilder(int max_batch_tokens, bool ignore_placement_angles)
-      : max_batch_tokens_(max_batch_tokens), ignore_placement_angles_(ignore_placement_angles) {}
+  /// layer_windows: see SchedulerConfig.
+  StepBuilder(int max_batch_tokens, bool ignore_placement_angles,
+              std::span<const int64_t> layer_windows);
 
   void begin(StepPlan& plan);
   int64_t budget() const { return budget_; }
@@ -45,14 +47,20 @@ class StepBuilder {
   /// time, so equal starts alone share a reading.
   struct Reading {
     const BlockId* blocks;
-    int64_t begin;
+    int64_t placement_begin;
     int64_t start;
-    int64_t length;
+    int64_t begin;
+    int64_t end;
 
     auto operator<=>(const Reading&) const = default;
     bool is_same_as(const Reading& other) const {
-      return blocks == other.blocks && begin == other.begin && start == other.start;
+      return blocks == other.blocks && placement_begin == other.placement_begin &&
+             start == other.start;
     }
+  };
+  struct LayersOfWindow {
+    int64_t window;  // 0: none
+    int64_t num_layers;
   };
 
   void add_encode_rows(CacheEntry& entry, EncodeJob& job);
@@ -62,9 +70,11 @@ class StepBuilder {
   void add_document_placements(const SequenceSpan& span);
   void begin_sequence();
   void end_sequence();
+  int64_t count_tokens_read(int64_t window);
 
   int64_t max_batch_tokens_;
   bool ignore_placement_angles_;
+  std::vector<LayersOfWindow> windows_;  // one each, at least one
   int64_t budget_ = 0;
   StepPlan* plan_ = nullptr;
   std::vector<SampleTarget> sample_targets_;

@@ -303,10 +303,14 @@ Expected<std::optional<ChatTemplate>> ChatTemplate::load(const std::string& fold
   const Expected<std::optional<ChatTemplateSource>> source = read_chat_template(folder);
   if (!source) return source.status();
   if (!*source) return std::optional<ChatTemplate>();
+  return create(**source);
+}
+
+Expected<std::optional<ChatTemplate>> ChatTemplate::create(const ChatTemplateSource& source) {
   try {
-    return std::optional<ChatTemplate>(ChatTemplate(std::make_shared<const Renderer>(**source)));
+    return std::optional<ChatTemplate>(ChatTemplate(std::make_shared<const Renderer>(source)));
   } catch (const std::exception& error) {
-    return failed_precondition((*source)->path + ": the chat template is broken: " + error.what());
+    return failed_precondition(source.path + ": the chat template is broken: " + error.what());
   }
 }
 

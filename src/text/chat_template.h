@@ -11,12 +11,16 @@
 
 namespace anyslot {
 
+struct ChatTemplateSource;
+
 /// A model's own chat template (Jinja). Thread-safe.
 class ChatTemplate {
  public:
   /// Of a model's folder; none when the model has no template or this build cannot render any.
   /// Fails with kFailedPrecondition for a template that cannot be read.
   static Expected<std::optional<ChatTemplate>> load(const std::string& folder);
+  /// Of a source; none when this build cannot render it. Fails in the same way.
+  static Expected<std::optional<ChatTemplate>> create(const ChatTemplateSource& source);
 
   /// The conversation, ready for the assistant's answer. A document is what the template writes
   /// from the title to the end of the text of one; everything else is text, and what the template

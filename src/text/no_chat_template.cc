@@ -11,6 +11,10 @@ Expected<std::optional<ChatTemplate>> ChatTemplate::load(const std::string& /*fo
   return std::optional<ChatTemplate>();
 }
 
+Expected<std::optional<ChatTemplate>> ChatTemplate::create(const ChatTemplateSource& /*source*/) {
+  return std::optional<ChatTemplate>();
+}
+
 Expected<std::vector<Segment>> ChatTemplate::render(
     const std::vector<ChatMessage>& /*messages*/,
     const std::vector<Document>& /*documents*/) const {

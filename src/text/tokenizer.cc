@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "text/detokenizer.h"
+#include "text/gguf_tokenizer.h"
 #include "text/text_encoder.h"
 #include "text/tokenizer_file.h"
 #include "text/tokenizer_parts.h"
@@ -49,6 +50,12 @@ Tokenizer::~Tokenizer() = default;
 
 Expected<Tokenizer> Tokenizer::load(const std::string& tokenizer_json_path) {
   Expected<TokenizerDescription> description = read_tokenizer_file(tokenizer_json_path);
+  if (!description) return description.status();
+  return make(*std::move(description));
+}
+
+Expected<Tokenizer> Tokenizer::create(const GgufTokenizer& source) {
+  Expected<TokenizerDescription> description = read_gguf_tokenizer(source);
   if (!description) return description.status();
   return make(*std::move(description));
 }

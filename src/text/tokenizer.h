@@ -14,6 +14,7 @@
 
 namespace anyslot {
 
+struct GgufTokenizer;
 struct TokenizerDescription;
 struct TokenizerParts;
 
@@ -27,6 +28,8 @@ class Tokenizer {
   /// Fails with kNotFound, or with kFailedPrecondition for a file that is broken or that asks for
   /// something unsupported; the message names the file and the field.
   static Expected<Tokenizer> load(const std::string& tokenizer_json_path);
+  /// The tokenizer that a GGUF file describes. Fails with kFailedPrecondition in the same way.
+  static Expected<Tokenizer> create(const GgufTokenizer& source);
   /// Fails with kFailedPrecondition for a description that cannot work.
   static Expected<Tokenizer> make(TokenizerDescription description);
 

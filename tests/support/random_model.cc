@@ -53,12 +53,13 @@ class WeightFile {
 
 std::string config_text(const RandomModel& model) {
   return fmt::format(
-      R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": {}, "hidden_size": {},
+      R"({{"architectures": ["{}ForCausalLM"], "sliding_window": {}, "vocab_size": {}, "hidden_size": {},
 "intermediate_size": {}, "num_hidden_layers": {}, "num_attention_heads": {}, "num_key_value_heads": {}, "head_dim": {},
 "hidden_act": "silu", "max_position_embeddings": {}, "rms_norm_eps": 1e-05, "rope_theta": {}, "tie_word_embeddings": {}}})",
-      model.vocab_size, model.hidden_size, model.intermediate_size, model.num_layers,
-      model.num_heads, model.num_kv_heads, model.head_dim, model.max_position_embeddings,
-      model.rope_theta, model.tie_word_embeddings);
+      model.window > 0 ? "Mistral" : "Llama",
+      model.window > 0 ? std::to_string(model.window) : "null", model.vocab_size, model.hidden_size,
+      model.intermediate_size, model.num_layers, model.num_heads, model.num_kv_heads,
+      model.head_dim, model.max_position_embeddings, model.rope_theta, model.tie_word_embeddings);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace anyslot::testing_support {
 
-/// A Llama with random float32 weights, without tokenizer.
+/// A Llama, or with a window a Mistral, with random float32 weights, without tokenizer.
 struct RandomModel {
   int vocab_size = 128;
   int hidden_size = 64;
@@ -18,6 +18,7 @@ struct RandomModel {
   int head_dim = 16;
   double rope_theta = 10000.0;
   int64_t max_position_embeddings = 8192;
+  int64_t window = 0;  // 0: none
   bool tie_word_embeddings = false;
   uint64_t seed = 1;
 };

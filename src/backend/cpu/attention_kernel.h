@@ -24,6 +24,7 @@ class AttentionKernel {
   static void run_job(const RowJob& job);
   static void run_jobs(RowJob& job);
   static constexpr int kNoCommonEnd = -1;
+  static constexpr float kNoStarts[Dot::kRows] = {};
   static int expand_bounds(const AttentionTile& tile, const KeyRun& run);
   static KeyTile tile_at(const KeyRun& run, int first_block, int num_blocks, int first_listed);
   static void fetch_pages(const KeyTile& keys);
@@ -95,6 +96,7 @@ void AttentionKernel<Dot>::run_jobs(RowJob& job) {
   for (int g = 0; g < num_groups; ++g, job.first += job.count) {
     job.count = smaller + (g < num_larger ? 1 : 0);
     if (!all_see_same && !sees_any(job)) continue;
+    job.first_scores = job.rows->score_cap > 0 ? kNoStarts : job.rows->starts + job.first;
     share_fetching(g, num_groups, job);
     with_constant<Dot::kRows>(job.count, [&](auto m) {
       if (job.fetch_all) {
@@ -149,11 +151,12 @@ void AttentionKernel<Dot>::share_fetching(int group, int num_groups, RowJob& job
   }
 }
 
-/// Returns where what all rows see ends, if it begins with the run and ends at one token.
+/// Returns where what all rows see ends, if it begins with the run and ends at one token. Scores
+/// that are capped are hidden behind the cap, as if each row saw a part of its own.
 template <typename Dot>
 int AttentionKernel<Dot>::expand_bounds(const AttentionTile& tile, const KeyRun& run) {
   const int num_tokens = run.num_blocks * kBlockTokens;
-  bool see_same = true;
+  bool see_same = !(tile.score_cap > 0);
   for (int r = 0; r < tile.num_rows; ++r) {
     const int begin = run.row_begins[r] > 0 ? run.row_begins[r] : 0;
     const int end = run.row_ends[r] < num_tokens ? run.row_ends[r] : num_tokens;
@@ -180,7 +183,8 @@ bool AttentionKernel<Dot>::sees_any(RowJob& job) {
     first_end = job.ends[m] < first_end ? job.ends[m] : first_end;
     same_end = same_end && job.ends[m] == job.ends[job.first];
   }
-  const bool see_same = latest_begin == tile_begin && (same_end || first_end == tile_end);
+  const bool see_same = !(job.rows->score_cap > 0) && latest_begin == tile_begin &&
+                        (same_end || first_end == tile_end);
   job.see_differently = !see_same;
   job.hidden_from = see_same ? first_end - tile_begin : kTileKeys;
   return any;

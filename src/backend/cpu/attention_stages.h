@@ -38,6 +38,9 @@ struct KeyTile {
   int first_token;
 };
 
+/// Scores are taken times log2(e), so that weights are powers of 2.
+constexpr float kLog2E = 1.44269504088896340736F;
+
 /// Rows [first, first + count) of a tile of rows, which fill the registers, against a tile of keys.
 struct RowJob {
   const AttentionTile* rows;
@@ -46,8 +49,9 @@ struct RowJob {
   const KeyTile* keys;
   int first;
   int count;
-  int hidden_from;       // all rows see the keys up to here, counted from the tile's first,
-  bool see_differently;  // or each sees a part of its own
+  const float* first_scores;  // [count]: what scores begin with: the starts, or 0 before a cap
+  int hidden_from;            // all rows see the keys up to here, counted from the tile's first,
+  bool see_differently;       // or each sees a part of its own
   /// What they fetch of the next tile of keys: all, or the columns, counted within a product's
   /// kCols, that stand where the ones at hand do in this one.
   bool fetch_all;
@@ -71,7 +75,7 @@ class AttentionStages {
   /// special cases.
   static constexpr float kHidden = -1e30F;
 
-  /// scores = queries keys^T + starts, [kM, kTileKeys]; kHidden where no row sees the key.
+  /// scores = queries keys^T + first_scores, [kM, kTileKeys]; kHidden where no row sees the key.
   template <int kM, bool kFetchAll>
   static void score(const RowJob& job, Scratch& scratch);
   /// Moves starts if need be, turns scores into weights, and adds these to the sums.
@@ -97,6 +101,7 @@ class AttentionStages {
     constexpr int kAtATime = 2 * kLanes;
     return (job.keys->num_blocks * kBlockTokens + kAtATime - 1) / kAtATime * kAtATime;
   }
+  static void cap_scores(const RowJob& job, float* scores);
   template <int kM>
   static void hide(const RowJob& job, float* scores);
   template <int kM>
@@ -147,7 +152,7 @@ template <int kM, int kN, bool kFetchAll>
   });
   Vec sums[kM][kN];
   unrolled<kM>([&](auto m) {
-    const Vec start = S::set(job.rows->starts[job.first + m]);
+    const Vec start = S::set(job.first_scores[m]);
     unrolled<kN>([&](auto n) { sums[m][n] = start; });
   });
   multiply<kM, kN, kFetchAll>(sums, queries, head_dim, b, next, job, kBlockVecs * kVecBytes,
@@ -168,6 +173,7 @@ template <typename Dot>
 template <int kM>
 [[gnu::always_inline]] inline void AttentionStages<Dot>::weigh(const RowJob& job,
                                                                Scratch& scratch) {
+  if (job.rows->score_cap > 0) cap_scores(job, scratch.scores);
   if (job.see_differently) hide<kM>(job, scratch.scores);
   if (exceeds_limits<kM>(job, scratch.scores)) move_starts(job, scratch.scores);
   const int num_keys = scored_keys(job);
@@ -182,6 +188,20 @@ template <int kM>
       Dot::store_operands(scratch.weights + m * kTileKeys + i, x, y);
     }
     S::store(sums, sum);
+  }
+}
+
+/// scores = cap * tanh(scores / cap) + starts.
+template <typename Dot>
+[[gnu::noinline]] void AttentionStages<Dot>::cap_scores(const RowJob& job, float* scores) {
+  const float cap = job.rows->score_cap * kLog2E;
+  const int num_keys = job.keys->num_blocks * kBlockTokens;
+  for (int m = job.first; m < job.first + job.count; ++m, scores += kTileKeys) {
+    const Vec start = S::set(job.rows->starts[m]);
+    for (int i = 0; i < num_keys; i += kLanes) {
+      const Vec share = S::mul(S::load(scores + i), S::set(1.0F / cap));
+      S::store(scores + i, S::fma(S::set(cap), tanh_of<S>(share), start));
+    }
   }
 }
 

@@ -74,6 +74,12 @@ class CpuBackend : public Backend {
   Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec, RowSet rows,
                    const TensorView& q, const TensorView& out) override;
   Status gated_silu(const TensorView& gate_up, const TensorView& out) override;
+  Status gated_gelu(const TensorView& gate_up, const TensorView& out) override;
+  Status soft_cap(const TensorView& x, float cap) override;
+  Status gather_rows(const TensorView& x, std::span<const int32_t> rows,
+                     const TensorView& out) override;
+  Status add_rows(const TensorView& x, std::span<const int32_t> rows, std::span<const float> shares,
+                  const TensorView& out) override;
   Status gather_sampled(const TensorView& x, const TensorView& out) override;
   Status download(const TensorView& x, std::span<float> out) override;
 
@@ -299,10 +305,46 @@ Status CpuBackend::attention(const KvStorage& storage, int layer, const Attentio
 }
 
 Status CpuBackend::gated_silu(const TensorView& gate_up, const TensorView& out) {
-  if (Status status = check_gated_silu(gate_up, out, dtype_); !status) return status;
+  if (Status status = check_gated(gate_up, out, dtype_); !status) return status;
   for_rows(out.rows, out.cols, [&](int64_t r) {
     const auto* gate = gate_up.row_as<float>(r);
     kernels_.gated_silu(gate, gate + out.cols, out.cols, dtype_, out.row(r));
+  });
+  return {};
+}
+
+Status CpuBackend::gated_gelu(const TensorView& gate_up, const TensorView& out) {
+  if (Status status = check_gated(gate_up, out, dtype_); !status) return status;
+  for_rows(out.rows, out.cols, [&](int64_t r) {
+    const auto* gate = gate_up.row_as<float>(r);
+    kernels_.gated_gelu(gate, gate + out.cols, out.cols, dtype_, out.row(r));
+  });
+  return {};
+}
+
+Status CpuBackend::soft_cap(const TensorView& x, float cap) {
+  if (Status status = check_soft_cap(x, cap); !status) return status;
+  for_rows(x.rows, x.cols, [&](int64_t r) { kernels_.soft_cap(x.row_as<float>(r), x.cols, cap); });
+  return {};
+}
+
+Status CpuBackend::gather_rows(const TensorView& x, std::span<const int32_t> rows,
+                               const TensorView& out) {
+  if (Status status = check_gather_rows(x, rows, out, dtype_); !status) return status;
+  for_rows(out.rows, out.cols, [&](int64_t k) {
+    std::memcpy(out.row(k), x.row(rows[static_cast<size_t>(k)]), x.row_bytes());
+  });
+  return {};
+}
+
+Status CpuBackend::add_rows(const TensorView& x, std::span<const int32_t> rows,
+                            std::span<const float> shares, const TensorView& out) {
+  if (Status status = check_add_rows(x, rows, shares, out); !status) return status;
+  for_rows(x.rows, x.cols, [&](int64_t k) {
+    const float share = shares[static_cast<size_t>(k)];
+    const auto* from = x.row_as<float>(k);
+    auto* to = out.row_as<float>(rows[static_cast<size_t>(k)]);
+    for (int64_t c = 0; c < x.cols; ++c) to[c] += share * from[c];
   });
   return {};
 }

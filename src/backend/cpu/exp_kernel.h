@@ -25,6 +25,25 @@ typename S::Vec exp_of(typename S::Vec x) {
   return S::zero_below(S::scale_by_power(p, n), x, S::kExpLowest);
 }
 
+/// tanh(x) within 3e-7 of its size; NaN stays.
+template <typename S>
+typename S::Vec tanh_of(typename S::Vec x) {
+  using Vec = typename S::Vec;
+  constexpr float kSmall = 0.5625F;
+  // tanh(x) = x + x z q(z) with z = x^2, for small ones; q interpolated at Chebyshev nodes.
+  const Vec z = S::mul(x, x);
+  Vec q = S::set(-0.00652557239F);
+  q = S::fma(q, z, S::set(0.0212633535F));
+  q = S::fma(q, z, S::set(-0.0539017543F));
+  q = S::fma(q, z, S::set(0.133330733F));
+  q = S::fma(q, z, S::set(-0.333333313F));
+  const Vec small = S::fma(S::mul(x, z), q, x);
+  // Elsewhere 1 - 2 / (1 + e^2x) loses no digits.
+  const Vec one = S::set(1.0F);
+  const Vec large = S::sub(one, S::div(S::set(2.0F), S::add(one, exp_of<S>(S::add(x, x)))));
+  return S::select(S::below(z, S::set(kSmall * kSmall)), small, large);
+}
+
 /// Of 2^r - 1 on |r| <= 1/2: the coefficients of r, r^2, ... of the polynomial whose largest error,
 /// relative to 2^r, is least.
 template <int kDegree>

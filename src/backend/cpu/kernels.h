@@ -34,6 +34,7 @@ struct AttentionTile {
   int num_rows = 0;
   int group = 0;
   int head_dim = 0;         // a multiple of 16
+  float score_cap = 0;      // see AttentionSpec
   void* queries = nullptr;  // [num_rows * group, head_dim]: turned and scaled, in the kernel's type
   /// [num_rows * group]: scores count from here: minus a recent maximum, so that weights are
   /// 2^score, for scores in the kernel's units.
@@ -167,6 +168,9 @@ struct KernelTable {
   void (*rms_norm)(const float* x, const float* weight, float epsilon, int64_t cols, DType dtype,
                    void* out);
   void (*gated_silu)(const float* gate, const float* up, int64_t cols, DType dtype, void* out);
+  void (*gated_gelu)(const float* gate, const float* up, int64_t cols, DType dtype, void* out);
+  /// x = cap * tanh(x / cap).
+  void (*soft_cap)(float* x, int64_t cols, float cap);
   /// dst = src, or dst += src, of [rows, cols]; src is scaled by `scales` [cols] unless that is
   /// null.
   void (*store_tile)(const float* src, int64_t src_stride, float* dst, int64_t dst_stride,

@@ -31,9 +31,6 @@ struct KvFunctions {
   using Operand = typename Dot::Operand;
   using Element = typename Dot::Element;
 
-  /// Scores are taken times log2(e), so that weights are powers of 2.
-  static constexpr float kLog2E = 1.44269504088896340736F;
-
   static void compose_turns(const Turn& turn, const Turn* shift, float scale, float* cosine,
                             float* sine) {
     cpu::compose_turns<S>(turn, shift, scale * kLog2E, cosine, sine);

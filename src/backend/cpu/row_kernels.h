@@ -46,12 +46,23 @@ struct RowFunctions {
   }
 
   static void gated_silu(const float* gate, const float* up, int64_t cols, DType dtype, void* out) {
-    const Vec one = S::set(1.0F);
+    gated(gate, up, cols, dtype, out, [](Vec x) { return S::sub(S::zero(), x); });
+  }
+
+  /// x / 2 * (1 + tanh(y)) is x / (1 + exp(-2 y)).
+  static void gated_gelu(const float* gate, const float* up, int64_t cols, DType dtype, void* out) {
+    constexpr float kTwiceRootOf2ByPi = 1.595769121605731F;
+    gated(gate, up, cols, dtype, out, [](Vec x) {
+      const Vec factor =
+          S::fma(S::mul(x, x), S::set(-0.044715F * kTwiceRootOf2ByPi), S::set(-kTwiceRootOf2ByPi));
+      return S::mul(x, factor);
+    });
+  }
+
+  static void soft_cap(float* x, int64_t cols, float cap) {
     for (int64_t c = 0; c < cols; c += S::kLanes) {
-      const Vec x = load_some<S>(gate + c, cols - c);
-      const Vec scaled = S::mul(x, load_some<S>(up + c, cols - c));
-      const Vec denominator = S::add(one, exp_of<S>(S::sub(S::zero(), x)));
-      store_converted(out, c, S::div(scaled, denominator), cols - c, dtype);
+      const Vec share = S::div(load_some<S>(x + c, cols - c), S::set(cap));
+      store_some<S>(x + c, S::mul(tanh_of<S>(share), S::set(cap)), cols - c);
     }
   }
 
@@ -110,6 +121,20 @@ struct RowFunctions {
       store_some<S>(out + i, exp_of<S>(load_some<S>(x + i, count - i)), count - i);
     }
   }
+
+ private:
+  /// out = gate / (1 + exp(exponent_of(gate))) * up
+  template <typename ExponentOf>
+  static void gated(const float* gate, const float* up, int64_t cols, DType dtype, void* out,
+                    const ExponentOf& exponent_of) {
+    const Vec one = S::set(1.0F);
+    for (int64_t c = 0; c < cols; c += S::kLanes) {
+      const Vec x = load_some<S>(gate + c, cols - c);
+      const Vec scaled = S::mul(x, load_some<S>(up + c, cols - c));
+      const Vec denominator = S::add(one, exp_of<S>(exponent_of(x)));
+      store_converted(out, c, S::div(scaled, denominator), cols - c, dtype);
+    }
+  }
 };
 
 template <typename S, int kNumPanels>
@@ -126,6 +151,8 @@ constexpr KernelTable kernel_table(const char* name, const KvKernels* bfloat16_k
       .merge_partials = Rows::merge_partials,
       .rms_norm = Rows::rms_norm,
       .gated_silu = Rows::gated_silu,
+      .gated_gelu = Rows::gated_gelu,
+      .soft_cap = Rows::soft_cap,
       .store_tile = Rows::store_tile,
       .widen = Rows::widen,
       .exp = Rows::exp,

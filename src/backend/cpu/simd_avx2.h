@@ -58,6 +58,7 @@ struct Avx2 {
   }
   /// x in the lanes of the mask, `other` in the rest.
   static Vec select(Mask mask, Vec x, Vec other) { return _mm256_blendv_ps(other, x, mask); }
+  static Mask below(Vec a, Vec b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
   static bool any_above(Vec x, Vec limit) {
     return _mm256_movemask_ps(_mm256_cmp_ps(x, limit, _CMP_GT_OQ)) != 0;
   }

@@ -41,6 +41,7 @@ struct Avx512 {
     return static_cast<Mask>(lanes_below(end) & ~lanes_below(begin));
   }
   static Vec select(Mask mask, Vec x, Vec other) { return _mm512_mask_blend_ps(mask, other, x); }
+  static Mask below(Vec a, Vec b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
   static bool any_above(Vec x, Vec limit) { return _mm512_cmp_ps_mask(x, limit, _CMP_GT_OQ) != 0; }
 
   static float reduce_add(Vec x) { return _mm512_reduce_add_ps(x); }

@@ -37,7 +37,8 @@ struct AttentionArgs {
   int64_t q_stride = 0;
   void* out = nullptr;
   int64_t out_stride = 0;
-  const void* kv = nullptr;  // the layer: [block][K, V][kv_head][token][head_dim]
+  const void* kv = nullptr;         // the layer: [block][K, V][kv_head][token][head_dim]
+  const void* page_maps = nullptr;  // of the layer, see PageMaps
 
   const WorkItem* items = nullptr;
   const DeviceRange* ranges = nullptr;

@@ -35,8 +35,7 @@ Status prepare_attention(DType dtype) {
 }
 
 bool uses_wgmma(const AttentionArgs& args, bool wgmma) {
-  constexpr int kHeadDim = 128;
-  return wgmma && args.head_dim == kHeadDim && !args.raw_keys;
+  return wgmma && args.page_maps != nullptr && !args.raw_keys;
 }
 
 bool fills_machine(int num_wide, int num_kv_heads, int num_processors) {

@@ -55,6 +55,7 @@ Status AttentionRunner::run(const AttentionCall& call, cudaStream_t stream) {
   args.out = call.out.data;
   args.out_stride = call.out.row_stride;
   args.kv = call.storage.layer(call.layer);
+  args.page_maps = call.storage.page_maps(call.layer);
   args.row_rotations = call.rotations.rows;
   args.turn_rotations = call.rotations.turns;
   args.partial_out = partial_out_.as<float>();

@@ -53,6 +53,7 @@ constexpr Case kCases[] = {
     {"decode 64, one shared document of 16384", 64, 1, 16384, 16384, true, 16},
     {"prefill 32 over 2048", 1, 32, 2048, 512, false, 32},
     {"prefill 32 over 16384", 1, 32, 16384, 512, false, 32},
+    {"prefill 64 over 80 documents of 200", 1, 64, 16000, 200, false, 64},
     {"prefill 64 over 4096", 1, 64, 4096, 512, false, 64},
     {"prefill 8 x 64 over 4096", 8, 64, 4096, 512, false, 64},
     {"prefill 512 over 16384", 1, 512, 16384, 512, false, 512},

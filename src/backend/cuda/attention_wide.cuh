@@ -22,15 +22,30 @@ inline constexpr int kTurnedAtOnce = 2;
 template <int kHeadDim>
 inline constexpr int kStageBytes = kStagePages * 2 * kPageBytes<kHeadDim>;
 
-/// Copies the cursor's pages: each K, then V.
+/// Copies the cursor's pages in the background: each K, then V. What no row sees becomes zeros.
 template <typename T, int kHeadDim, int kThreads, typename Cursor>
 __device__ void copy_stage(const AttentionArgs& args, const Cursor& cursor, int kv_head,
                            uint32_t to) {
-  const auto place_of = [to](int page, int token, int column) {
-    return to + page * 2 * kPageBytes<kHeadDim> + chunk_offset<kHeadDim>(token, column);
-  };
-  copy_pages<T, kHeadDim, kStagePages, kThreads, false>(
-      args, cursor, kv_head, static_cast<int>(threadIdx.x), place_of, kPageBytes<kHeadDim>);
+  constexpr int kChunks = kHeadDim / 8;  // of 16 bytes
+  constexpr int kPageChunks = kBlockSize * kChunks;
+  const int32_t* blocks = args.blocks + cursor.range().blocks + cursor.first_token() / kBlockSize;
+  const int num_pages = cursor.num_pages();
+  const int first = cursor.range().begin - cursor.first_token();
+  const int end = cursor.range().end - cursor.first_token();
+#pragma unroll
+  for (int i = 0; i < kStagePages * kPageChunks / kThreads; ++i) {
+    const int index = i * kThreads + static_cast<int>(threadIdx.x);
+    const int page = index / kPageChunks;
+    if (page >= num_pages) continue;
+    const int chunk = index % kPageChunks;
+    const int token = chunk / kChunks;
+    const bool valid = page * kBlockSize + token >= first && page * kBlockSize + token < end;
+    const T* key = key_page<T>(args, __ldg(blocks + page), kv_head) + chunk * 8;
+    const uint32_t place =
+        to + page * 2 * kPageBytes<kHeadDim> + chunk_offset<kHeadDim>(token, chunk % kChunks);
+    copy_async(place, key, valid);
+    copy_async(place + kPageBytes<kHeadDim>, key + value_offset(args), valid);
+  }
 }
 
 /// Q as it meets a range, in the warp's own shared memory: (16 rows, kHeadDim), in chunks that lie

@@ -52,6 +52,8 @@ class CudaBackend : public Backend {
   DType activation_dtype() const override { return dtype_; }
   Expected<std::optional<MemoryInfo>> device_memory() const override;
 
+  Status check_needs(const ModelNeeds& needs) const override;
+
   Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) override;
   Expected<std::unique_ptr<LinearWeight>> load_linear(std::span<const TensorView> parts) override;
   Expected<std::unique_ptr<KvStorage>> create_kv_storage(const KvShape& shape) override;
@@ -73,6 +75,14 @@ class CudaBackend : public Backend {
   Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec, RowSet rows,
                    const TensorView& q, const TensorView& out) override;
   Status gated_silu(const TensorView& gate_up, const TensorView& out) override;
+  Status gated_gelu(const TensorView& gate_up, const TensorView& out) override;
+  Status soft_cap(const TensorView& x, float cap) override;
+  Status choose_experts(const TensorView& logits, const ExpertChoice& choice,
+                        ExpertRows& chosen) override;
+  Status gather_rows(const TensorView& x, std::span<const int32_t> rows,
+                     const TensorView& out) override;
+  Status add_rows(const TensorView& x, std::span<const int32_t> rows, std::span<const float> shares,
+                  const TensorView& out) override;
   Status gather_sampled(const TensorView& x, const TensorView& out) override;
   Status download(const TensorView& x, std::span<float> out) override;
   Status argmax(const TensorView& x, std::span<int32_t> out) override;

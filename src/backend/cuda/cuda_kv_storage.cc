@@ -35,7 +35,10 @@ Expected<std::unique_ptr<CudaKvStorage>> CudaKvStorage::create(const KvShape& sh
                                        "on the GPU");
   }
   if (Status status = memory.clear(); !status) return status;
-  return std::unique_ptr<CudaKvStorage>(new CudaKvStorage(shape, std::move(memory)));
+  Expected<PageMaps> page_maps = PageMaps::create(shape, memory.as<std::byte>());
+  if (!page_maps) return page_maps.status();
+  return std::unique_ptr<CudaKvStorage>(
+      new CudaKvStorage(shape, std::move(memory), std::move(*page_maps)));
 }
 
 // One copy with a stride per block would do, if strides could exceed 2 GiB.

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "backend/cuda/device_memory.h"
+#include "backend/cuda/page_maps.h"
 #include "backend/kv_storage.h"
 
 namespace anyslot::cuda {
@@ -22,12 +23,15 @@ class CudaKvStorage : public KvStorage {
   size_t layer_block_bytes() const { return shape().block_bytes() / shape().num_layers; }
   size_t layer_bytes() const { return layer_block_bytes() * shape().num_blocks; }
   std::byte* layer(int index) const { return memory_.as<std::byte>() + index * layer_bytes(); }
+  /// nullptr where PageMaps has none.
+  const std::byte* page_maps(int layer) const { return page_maps_.layer(layer); }
 
  private:
-  CudaKvStorage(const KvShape& shape, DeviceMemory memory)
-      : KvStorage(shape), memory_(std::move(memory)) {}
+  CudaKvStorage(const KvShape& shape, DeviceMemory memory, PageMaps page_maps)
+      : KvStorage(shape), memory_(std::move(memory)), page_maps_(std::move(page_maps)) {}
 
   DeviceMemory memory_;
+  PageMaps page_maps_;
 };
 
 }  // namespace anyslot::cuda

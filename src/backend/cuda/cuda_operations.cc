@@ -120,6 +120,7 @@ Status CudaBackend::attention(const KvStorage& storage, int layer, const Attenti
       !status) {
     return status;
   }
+  if (Status status = check_needs({.score_caps = spec.score_cap > 0}); !status) return status;
   if (storage.shape().dtype != dtype_) {
     return invalid_argument("the KV pool and the backend have different dtypes");
   }
@@ -141,8 +142,32 @@ Status CudaBackend::attention(const KvStorage& storage, int layer, const Attenti
 }
 
 Status CudaBackend::gated_silu(const TensorView& gate_up, const TensorView& out) {
-  if (Status status = check_gated_silu(gate_up, out, dtype_); !status) return status;
+  if (Status status = check_gated(gate_up, out, dtype_); !status) return status;
   return launch_gated_silu(gate_up, out, stream_);
+}
+
+Status CudaBackend::gated_gelu(const TensorView& gate_up, const TensorView& out) {
+  if (Status status = check_gated(gate_up, out, dtype_); !status) return status;
+  return launch_gated_gelu(gate_up, out, stream_);
+}
+
+Status CudaBackend::soft_cap(const TensorView& x, float cap) {
+  if (Status status = check_soft_cap(x, cap); !status) return status;
+  return launch_soft_cap(x, cap, stream_);
+}
+
+/// The operations on experts' rows that every backend has are for host memory.
+Status CudaBackend::choose_experts(const TensorView&, const ExpertChoice&, ExpertRows&) {
+  return check_needs({.experts = true});
+}
+
+Status CudaBackend::gather_rows(const TensorView&, std::span<const int32_t>, const TensorView&) {
+  return check_needs({.experts = true});
+}
+
+Status CudaBackend::add_rows(const TensorView&, std::span<const int32_t>, std::span<const float>,
+                             const TensorView&) {
+  return check_needs({.experts = true});
 }
 
 Status CudaBackend::gather_sampled(const TensorView& x, const TensorView& out) {

@@ -99,14 +99,29 @@ __global__ void add_scaled(const float* x, int64_t x_stride, float factor, float
   for (int64_t c = threadIdx.x; c < cols; c += kThreads) to[c] += factor * from[c];
 }
 
-template <typename T>
-__global__ void gated_silu(const float* gate_up, int64_t stride, T* out, int64_t out_stride,
-                           int64_t cols) {
+struct Silu {
+  static __device__ float of(float x) { return x / (1.0F + expf(-x)); }
+};
+/// x / 2 * (1 + tanh(y)) is x / (1 + exp(-2 y)).
+struct GeluTanh {
+  static __device__ float of(float x) {
+    constexpr float kTwiceRootOf2ByPi = 1.595769121605731F;
+    return x / (1.0F + expf(-kTwiceRootOf2ByPi * (x + 0.044715F * x * x * x)));
+  }
+};
+
+template <typename Activation, typename T>
+__global__ void gated(const float* gate_up, int64_t stride, T* out, int64_t out_stride,
+                      int64_t cols) {
   const int64_t c = int64_t{blockIdx.y} * kThreads + threadIdx.x;
   if (c >= cols) return;
   const float* from = gate_up + blockIdx.x * stride;
-  const float gate = from[c];
-  out[blockIdx.x * out_stride + c] = from_float<T>(gate / (1.0F + expf(-gate)) * from[cols + c]);
+  out[blockIdx.x * out_stride + c] = from_float<T>(Activation::of(from[c]) * from[cols + c]);
+}
+
+__global__ void soft_cap(float* x, int64_t stride, float cap, int64_t cols) {
+  float* row = x + blockIdx.x * stride;
+  for (int64_t c = threadIdx.x; c < cols; c += kThreads) row[c] = cap * tanhf(row[c] / cap);
 }
 
 __global__ void gather(const float* x, int64_t x_stride, const int32_t* indices, float* out,
@@ -235,16 +250,37 @@ Status launch_add_scaled(const TensorView& x, float factor, const TensorView& ou
   return launch_status("add_scaled");
 }
 
-Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream) {
+namespace {
+
+template <typename Activation>
+Status launch_gated(std::string_view name, const TensorView& gate_up, const TensorView& out,
+                    cudaStream_t stream) {
   if (out.rows == 0 || out.cols == 0) return {};
   const dim3 grid(static_cast<unsigned>(out.rows),
                   static_cast<unsigned>((out.cols + kThreads - 1) / kThreads));
   with_element_type(out.dtype, [&]<typename T>(T) {
-    gated_silu<<<grid, kThreads, 0, stream>>>(static_cast<const float*>(gate_up.data),
-                                              gate_up.row_stride, static_cast<T*>(out.data),
-                                              out.row_stride, out.cols);
+    gated<Activation><<<grid, kThreads, 0, stream>>>(static_cast<const float*>(gate_up.data),
+                                                     gate_up.row_stride, static_cast<T*>(out.data),
+                                                     out.row_stride, out.cols);
   });
-  return launch_status("gated_silu");
+  return launch_status(name);
+}
+
+}  // namespace
+
+Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream) {
+  return launch_gated<Silu>("gated_silu", gate_up, out, stream);
+}
+
+Status launch_gated_gelu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream) {
+  return launch_gated<GeluTanh>("gated_gelu", gate_up, out, stream);
+}
+
+Status launch_soft_cap(const TensorView& x, float cap, cudaStream_t stream) {
+  if (x.rows == 0 || x.cols == 0) return {};
+  soft_cap<<<static_cast<unsigned>(x.rows), kThreads, 0, stream>>>(static_cast<float*>(x.data),
+                                                                   x.row_stride, cap, x.cols);
+  return launch_status("soft_cap");
 }
 
 Status launch_gather(const TensorView& x, const int32_t* indices, const TensorView& out,

@@ -23,6 +23,8 @@ Status launch_scale(const TensorView& x, float factor, const TensorView& out, cu
 Status launch_add_scaled(const TensorView& x, float factor, const TensorView& out,
                          cudaStream_t stream);
 Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream);
+Status launch_gated_gelu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream);
+Status launch_soft_cap(const TensorView& x, float cap, cudaStream_t stream);
 /// out[k] = x[indices[k]]
 Status launch_gather(const TensorView& x, const int32_t* indices, const TensorView& out,
                      cudaStream_t stream);

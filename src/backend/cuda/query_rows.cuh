@@ -41,7 +41,7 @@ __device__ inline LaneRows find_rows(const AttentionArgs& args, const WorkItem& 
 }
 
 /// Two pairs of a row of Q, columns c, c + 1, c + kHeadDim / 2 and the one after.
-struct QuadOfQ {
+struct alignas(16) QuadOfQ {
   float2 low;
   float2 high;
 };

@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "backend/cuda/attention_device.cuh"
-#include "backend/cuda/mma.cuh"
 
 namespace anyslot::cuda {
 
@@ -49,35 +48,5 @@ class StageCursor {
   int token_ = 0;
   DeviceRange held_;
 };
-
-/// Copies the cursor's pages in the background, K and V in chunks of 16 bytes: place_of(page,
-/// token, column) gives where a chunk of K goes; V goes `value_distance` further. What no row sees
-/// becomes zeros, and so do pages that are missing to a whole stage if kWhole. `thread` of
-/// kThreads.
-template <typename T, int kHeadDim, int kPages, int kThreads, bool kWhole, typename Cursor,
-          typename PlaceOf>
-__device__ inline void copy_pages(const AttentionArgs& args, const Cursor& cursor, int kv_head,
-                                  int thread, const PlaceOf& place_of, uint32_t value_distance) {
-  constexpr int kChunks = kHeadDim / 8;
-  constexpr int kPageChunks = kBlockSize * kChunks;
-  const int32_t* blocks = args.blocks + cursor.range().blocks + cursor.first_token() / kBlockSize;
-  const int num_pages = cursor.num_pages();
-  const int first = cursor.range().begin - cursor.first_token();
-  const int end = cursor.range().end - cursor.first_token();
-#pragma unroll(kWhole ? 4 : kPages* kPageChunks / kThreads)
-  for (int i = 0; i < kPages * kPageChunks / kThreads; ++i) {
-    const int index = i * kThreads + thread;
-    const int page = index / kPageChunks;
-    if (!kWhole && page >= num_pages) continue;
-    const int chunk = index % kPageChunks;
-    const int token = chunk / kChunks;
-    const bool valid = page * kBlockSize + token >= first && page * kBlockSize + token < end;
-    const int block = __ldg(blocks + (kWhole ? min(page, num_pages - 1) : page));
-    const T* key = key_page<T>(args, block, kv_head) + chunk * 8;
-    const uint32_t place = place_of(page, token, chunk % kChunks);
-    copy_async(place, key, valid);
-    copy_async(place + value_distance, key + value_offset(args), valid);
-  }
-}
 
 }  // namespace anyslot::cuda

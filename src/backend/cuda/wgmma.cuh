@@ -8,7 +8,7 @@
 #include "backend/cuda/mma.cuh"
 
 // Instructions of sm_90a: products of a warp group of 128 threads with a right side in shared
-// memory, barriers that copies arrive at, and registers that move between warp groups.
+// memory, and registers that move between warp groups.
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define ANYSLOT_HAS_WGMMA 1
@@ -19,30 +19,6 @@
 namespace anyslot::cuda {
 
 #if ANYSLOT_HAS_WGMMA
-
-/// A barrier in shared memory with phases 0, 1, 0, ...
-__device__ inline void init_barrier(uint32_t barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
-}
-__device__ inline void arrive(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-/// Arrives once the thread's copies so far are done.
-__device__ inline void arrive_with_copies(uint32_t barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
-}
-__device__ inline void wait_for_phase(uint32_t barrier, int phase) {
-  asm volatile(
-      "{\n.reg .pred done;\nWAIT:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra DONE;\nbra WAIT;\nDONE:\n}" ::"r"(barrier),
-      "r"(phase)
-      : "memory");
-}
-/// What other threads wrote to shared memory, and was waited for, is seen by products from now on.
-__device__ inline void show_to_products() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
 
 template <int kRegisters>
 __device__ inline void take_registers() {
@@ -71,6 +47,21 @@ __device__ inline uint64_t matrix_descriptor(uint32_t address, uint32_t block_by
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   return (address & 0x3ffffU) >> 4 | uint64_t{block_bytes >> 4} << 16 | kEightRows << 32 |
          kSwizzle128;
+}
+
+/// The same matrix, or a part of it, so many bytes further; a multiple of 16.
+__device__ inline uint64_t moved(uint64_t descriptor, uint32_t bytes) {
+  return descriptor + (bytes >> 4);
+}
+
+/// What is computed of c before this stands before it in the program too, and so does not wait for
+/// products that are waited for after it.
+__device__ inline void settle(float (&c)[16][4]) {
+#pragma unroll
+  for (int n = 0; n < 16; ++n) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(c[n][e])::"memory");
+  }
 }
 
 #define ANYSLOT_WGMMA(TYPE, TRANSPOSED)                                                            \

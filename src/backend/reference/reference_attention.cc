@@ -22,6 +22,8 @@ double dot(std::span<const double> a, std::span<const double> b) {
   return sum;
 }
 
+double capped(double score, double cap) { return cap > 0 ? cap * std::tanh(score / cap) : score; }
+
 bool is_visible(int64_t distance, int64_t token, int64_t window) {
   return token <= distance && (window == 0 || token > distance - window);
 }
@@ -49,7 +51,7 @@ std::vector<VisibleKey> visible_keys(const ReferenceKvStorage& storage, int laye
       const int64_t slot = block * kBlockSize + i % kBlockSize;
       std::vector<double> key = storage.load(layer, KvPart::kKey, kv_head, slot);
       if (placement.span.key_form == KeyForm::kRaw) turn(key, rope, placement.start + i);
-      keys.push_back({dot(turned, key) * spec.scale, slot});
+      keys.push_back({capped(dot(turned, key) * spec.scale, spec.score_cap), slot});
     }
   }
   return keys;

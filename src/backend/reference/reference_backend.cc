@@ -211,7 +211,7 @@ Status ReferenceBackend::attention(const KvStorage& storage, int layer, const At
 }
 
 Status ReferenceBackend::gated_silu(const TensorView& gate_up, const TensorView& out) {
-  if (Status status = check_gated_silu(gate_up, out, dtype_); !status) return status;
+  if (Status status = check_gated(gate_up, out, dtype_); !status) return status;
   for (int64_t r = 0; r < out.rows; ++r) {
     std::vector<double> gate = load_row(gate_up, r, 0, out.cols);
     const std::vector<double> up = load_row(gate_up, r, out.cols, out.cols);

@@ -1,8 +1,11 @@
 #include "model/families/common.h"
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace anyslot {
 
@@ -42,13 +45,25 @@ void read_shape(const ConfigReader& reader, ModelConfig& config) {
   config.head_dim = static_cast<int>(head_dim);
 }
 
-/// Kinds of layers that newer files list. Which of them have the window does not matter: one that
-/// hides something is refused.
-void check_layer_types(const ConfigReader& reader) {
-  for (const std::string& type : reader.texts("layer_types")) {
-    if (type == "full_attention" || type == "sliding_attention") continue;
-    reader.fail("layer_types", "holds \"" + type + "\", which is not supported");
+/// Kinds of layers that newer files list.
+void read_layer_types(const ConfigReader& reader, bool has_windows, ModelConfig& config) {
+  const std::vector<std::string> types = reader.texts("layer_types");
+  for (const std::string& type : types) {
+    const bool is_local = type == "sliding_attention";
+    if ((!is_local || !has_windows) && type != "full_attention") {
+      reader.fail("layer_types", "holds \"" + type + "\", which is not supported");
+    }
+    config.local_layers.push_back(is_local);
   }
+  if (reader.has("layer_types") && static_cast<int>(types.size()) != config.num_layers) {
+    reader.fail("layer_types", "has " + std::to_string(types.size()) + " names for " +
+                                   std::to_string(config.num_layers) + " layers");
+    config.local_layers.clear();
+  }
+}
+
+bool has_local_layers(const ModelConfig& config) {
+  return std::ranges::find(config.local_layers, true) != config.local_layers.end();
 }
 
 LayerDescription describe_layer(const ModelConfig& config, int index) {
@@ -61,6 +76,7 @@ LayerDescription describe_layer(const ModelConfig& config, int index) {
   layer.num_kv_heads = config.num_kv_heads;
   layer.head_dim = config.head_dim;
   layer.scale = 1.0F / std::sqrt(static_cast<float>(config.head_dim));
+  layer.window = config.window_of(index);
   layer.attention_norm = {prefix + "input_layernorm.weight", {hidden}};
   layer.q = whole(prefix + "self_attn.q_proj.weight", q_width, hidden);
   layer.k = whole(prefix + "self_attn.k_proj.weight", kv_width, hidden);
@@ -83,18 +99,14 @@ LayerDescription describe_layer(const ModelConfig& config, int index) {
 
 void read_common_config(const ConfigReader& reader, const FamilyTraits& traits,
                         ModelConfig& config) {
-  static constexpr std::string_view kActivations[] = {"silu"};
   read_shape(reader, config);
   config.max_position_embeddings = reader.integer("max_position_embeddings", 1, kMaxPositions);
   if (config.max_model_len == 0) config.max_model_len = config.max_position_embeddings;
-  config.rope = read_rope(reader, {.head_dim = config.head_dim,
-                                   .rotary = traits.rotary,
-                                   .max_position_embeddings = config.max_position_embeddings,
-                                   .max_model_len = config.max_model_len});
+  config.rope = read_rope(reader, rope_context(traits, config));
   config.rms_norm_eps = static_cast<float>(reader.number("rms_norm_eps", 0.0, 1.0));
   config.tie_word_embeddings = reader.boolean("tie_word_embeddings", traits.tied_by_default);
-  reader.one_of("hidden_act", kActivations, "silu");
-  check_layer_types(reader);
+  reader.one_of(traits.activation_key, std::span(&traits.activation, 1), traits.activation);
+  read_layer_types(reader, traits.has_windows, config);
   if (reader.has("quantization_config")) {
     reader.fail("quantization_config", "is set; quantized weights are not supported");
   }
@@ -105,20 +117,40 @@ void read_biases(const ConfigReader& reader, bool has_mlp_bias, ModelConfig& con
   if (has_mlp_bias) config.mlp_bias = reader.boolean("mlp_bias", false);
 }
 
-void read_window(const ConfigReader& reader, const ModelConfig& config) {
-  if (!reader.has("sliding_window")) return;
+void read_window(const ConfigReader& reader, LocalRule rule, ModelConfig& config) {
+  const bool listed = reader.has("layer_types");
+  if (!reader.has("sliding_window")) {
+    if (listed && has_local_layers(config)) {
+      reader.fail("layer_types",
+                  "holds \"sliding_attention\", but sliding_window, its length, is missing");
+    }
+    return;
+  }
+  for (int i = 0; !listed && i < config.num_layers; ++i) config.local_layers.push_back(rule(i));
   const int64_t window = reader.integer("sliding_window", 1, kMaxPositions);
-  if (window >= config.max_model_len) return;
-  const std::string length = std::to_string(window);
-  reader.fail("sliding_window", "is " + length + ", shorter than the " +
-                                    std::to_string(config.max_model_len) +
-                                    " tokens that a prompt and its answer may have; such windows "
-                                    "are not supported: give --max-model-len " +
-                                    length + " or less");
+  if (has_local_layers(config) && window < config.max_model_len) config.window = window;
 }
 
-void read_optional_window(const ConfigReader& reader, const ModelConfig& config) {
-  if (reader.boolean("use_sliding_window", false)) read_window(reader, config);
+void read_optional_window(const ConfigReader& reader, LocalRule rule, ModelConfig& config) {
+  if (reader.boolean("use_sliding_window", false)) {
+    read_window(reader, rule, config);
+  } else if (has_local_layers(config)) {
+    reader.fail("layer_types", "holds \"sliding_attention\", but use_sliding_window is not true");
+  }
+}
+
+void read_qwen_window(const ConfigReader& reader, ModelConfig& config) {
+  const int64_t first = reader.integer("max_window_layers", 0, kMaxLayers, 28);
+  read_optional_window(
+      reader, [first](int layer) { return layer >= first; }, config);
+}
+
+RopeContext rope_context(const FamilyTraits& traits, const ModelConfig& config) {
+  return {.head_dim = config.head_dim,
+          .rotary = traits.rotary,
+          .max_position_embeddings = config.max_position_embeddings,
+          .max_model_len = config.max_model_len,
+          .default_theta = traits.default_theta};
 }
 
 ModelDescription describe_common(const ModelConfig& config) {

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "base/function_ref.h"
 #include "model/architecture.h"
 #include "model/config_reader.h"
 #include "model/model_config.h"
@@ -16,6 +18,10 @@ namespace anyslot {
 struct FamilyTraits {
   bool tied_by_default = false;
   RotaryPart rotary = RotaryPart::kAll;
+  double default_theta = 10000.0;
+  bool has_windows = false;  // else layers that have one are refused
+  std::string_view activation_key = "hidden_act";
+  std::string_view activation = "silu";
 };
 
 /// The fields that all families have.
@@ -25,11 +31,20 @@ void read_common_config(const ConfigReader& reader, const FamilyTraits& traits,
 /// attention_bias and, where the family has it, mlp_bias.
 void read_biases(const ConfigReader& reader, bool has_mlp_bias, ModelConfig& config);
 
-/// sliding_window. One that is as long as max_model_len hides nothing; a shorter one is refused.
-/// Needs what read_common_config reads.
-void read_window(const ConfigReader& reader, const ModelConfig& config);
+/// Says of a layer whether it has the window, where layer_types does not say it.
+using LocalRule = FunctionRef<bool(int layer)>;
+
+inline constexpr auto kEveryLayer = [](int) { return true; };
+
+/// sliding_window and the layers that have it. Needs what read_common_config reads.
+void read_window(const ConfigReader& reader, LocalRule rule, ModelConfig& config);
 /// The same where use_sliding_window must be true for it to mean anything.
-void read_optional_window(const ConfigReader& reader, const ModelConfig& config);
+void read_optional_window(const ConfigReader& reader, LocalRule rule, ModelConfig& config);
+/// The rule of the Qwen families: the first max_window_layers layers see everything.
+void read_qwen_window(const ConfigReader& reader, ModelConfig& config);
+
+/// What read_rope and its kin ask of a config that read_common_config has read.
+RopeContext rope_context(const FamilyTraits& traits, const ModelConfig& config);
 
 /// A decoder of Llama's form, with the biases that the config asks for.
 ModelDescription describe_common(const ModelConfig& config);

@@ -6,8 +6,8 @@
 namespace anyslot {
 
 void read_mistral_config(const ConfigReader& reader, ModelConfig& config) {
-  read_common_config(reader, {}, config);
-  read_window(reader, config);
+  read_common_config(reader, {.has_windows = true}, config);
+  read_window(reader, kEveryLayer, config);
 }
 
 }  // namespace anyslot

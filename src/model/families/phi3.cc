@@ -7,8 +7,8 @@
 namespace anyslot {
 
 void read_phi3_config(const ConfigReader& reader, ModelConfig& config) {
-  read_common_config(reader, {.rotary = RotaryPart::kAnyShare}, config);
-  read_window(reader, config);
+  read_common_config(reader, {.rotary = RotaryPart::kAnyShare, .has_windows = true}, config);
+  read_window(reader, kEveryLayer, config);
 }
 
 ModelDescription describe_phi3(const ModelConfig& config) {

@@ -6,8 +6,8 @@
 namespace anyslot {
 
 void read_qwen2_config(const ConfigReader& reader, ModelConfig& config) {
-  read_common_config(reader, {}, config);
-  read_optional_window(reader, config);
+  read_common_config(reader, {.has_windows = true}, config);
+  read_qwen_window(reader, config);
 }
 
 ModelDescription describe_qwen2(const ModelConfig& config) {

@@ -6,9 +6,9 @@
 namespace anyslot {
 
 void read_qwen3_config(const ConfigReader& reader, ModelConfig& config) {
-  read_common_config(reader, {}, config);
+  read_common_config(reader, {.has_windows = true}, config);
   read_biases(reader, false, config);
-  read_optional_window(reader, config);
+  read_qwen_window(reader, config);
 }
 
 ModelDescription describe_qwen3(const ModelConfig& config) {

@@ -1,5 +1,6 @@
 // SmolLM3ForCausalLM: Llama's form, with some layers whose Q and K are not turned.
 
+#include <cstddef>
 #include <vector>
 
 #include "model/families/common.h"
@@ -29,10 +30,12 @@ std::vector<bool> read_turned_layers(const ConfigReader& reader, int num_layers)
 }  // namespace
 
 void read_smollm3_config(const ConfigReader& reader, ModelConfig& config) {
-  read_common_config(reader, {.tied_by_default = true}, config);
+  read_common_config(reader, {.tied_by_default = true, .has_windows = true}, config);
   read_biases(reader, true, config);
-  read_optional_window(reader, config);
   config.turned_layers = read_turned_layers(reader, config.num_layers);
+  const std::vector<bool>& turned = config.turned_layers;
+  const auto is_local = [&turned](int layer) { return !turned[static_cast<size_t>(layer)]; };
+  if (reader.ok()) read_optional_window(reader, is_local, config);
 }
 
 ModelDescription describe_smollm3(const ModelConfig& config) {

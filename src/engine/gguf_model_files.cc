@@ -1,0 +1,90 @@
+#include "engine/gguf_model_files.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "model/gguf/gguf_config.h"
+#include "model/gguf/gguf_file.h"
+#include "model/gguf/gguf_weights.h"
+#include "text/chat_template_source.h"
+#include "text/gguf_tokenizer.h"
+
+namespace anyslot::internal {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+GgufTokenizer tokenizer_source(const GgufFields& fields) {
+  GgufTokenizer source;
+  source.where = fields.file().path();
+  source.model = fields.text("tokenizer.ggml.model").value_or("");
+  source.pre = fields.text("tokenizer.ggml.pre").value_or("");
+  source.tokens = fields.texts("tokenizer.ggml.tokens");
+  source.token_type = fields.integers("tokenizer.ggml.token_type");
+  source.merges = fields.texts("tokenizer.ggml.merges");
+  source.bos_token_id = fields.integer("tokenizer.ggml.bos_token_id");
+  source.eos_token_id = fields.integer("tokenizer.ggml.eos_token_id");
+  source.add_bos_token = fields.boolean("tokenizer.ggml.add_bos_token");
+  source.add_eos_token = fields.boolean("tokenizer.ggml.add_eos_token");
+  source.add_space_prefix = fields.boolean("tokenizer.ggml.add_space_prefix");
+  return source;
+}
+
+class GgufModelFiles final : public ModelFiles {
+ public:
+  explicit GgufModelFiles(std::shared_ptr<const GgufFile> file) : file_(std::move(file)) {}
+
+  std::string name() const override { return fs::path(file_->path()).stem().string(); }
+
+  Expected<ModelConfig> config(int64_t max_model_len) const override {
+    return gguf_config(*file_, max_model_len);
+  }
+
+  Expected<std::unique_ptr<WeightSource>> weights(const ModelConfig& config,
+                                                  int num_threads) const override {
+    return gguf_weights(file_, config, num_threads);
+  }
+
+  Expected<std::optional<Tokenizer>> tokenizer() const override {
+    Status status;
+    const GgufFields fields(*file_, status);
+    const bool has_one = fields.has("tokenizer.ggml.model") || fields.has("tokenizer.ggml.tokens");
+    if (!has_one) return std::optional<Tokenizer>();
+    const GgufTokenizer source = tokenizer_source(fields);
+    if (!status.ok()) return status;
+    Expected<Tokenizer> tokenizer = Tokenizer::create(source);
+    if (!tokenizer.ok()) return tokenizer.status();
+    return std::optional<Tokenizer>(std::move(*tokenizer));
+  }
+
+  Expected<std::optional<ChatTemplate>> chat_template() const override {
+    Status status;
+    const GgufFields fields(*file_, status);
+    const auto text = fields.text("tokenizer.chat_template");
+    const GgufTokenizer tokens = tokenizer_source(fields);
+    if (!status.ok()) return status;
+    if (!text) return std::optional<ChatTemplate>();
+    return ChatTemplate::create({.path = file_->path(),
+                                 .text = std::string(*text),
+                                 .bos_token = std::string(tokens.token_name(tokens.bos_token_id)),
+                                 .eos_token = std::string(tokens.token_name(tokens.eos_token_id))});
+  }
+
+  std::string rag_template_path() const override {
+    return (fs::path(file_->path()).parent_path() / "rag_template.json").string();
+  }
+
+ private:
+  std::shared_ptr<const GgufFile> file_;
+};
+
+}  // namespace
+
+Expected<std::unique_ptr<ModelFiles>> open_gguf_model_files(const std::string& path) {
+  Expected<std::shared_ptr<const GgufFile>> file = GgufFile::open(path);
+  if (!file.ok()) return file.status();
+  return std::unique_ptr<ModelFiles>(std::make_unique<GgufModelFiles>(std::move(*file)));
+}
+
+}  // namespace anyslot::internal

@@ -1,0 +1,332 @@
+// A GGUF file and the Hugging Face folder of the same model are the same model.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "model/gguf/gguf_config.h"
+#include "model/gguf/gguf_file.h"
+#include "model/gguf/gguf_weights.h"
+#include "model/gguf/test_gguf_models.h"
+#include "model/test_decoder.h"
+#include "model/test_files.h"
+#include "model/test_goldens.h"
+
+namespace anyslot {
+namespace {
+
+using namespace testing_gguf;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::shared_ptr<const GgufFile> open_file(const TemporaryFolder& folder, const GgufWriter& file) {
+  auto opened = GgufFile::open(folder.write("model.gguf", file.bytes()));
+  EXPECT_TRUE(opened.ok()) << opened.status().message();
+  return *opened;
+}
+
+/// What loading the file says, in the order in which the engine loads.
+Status load(const GgufWriter& file, int64_t max_model_len = 0) {
+  const TemporaryFolder folder;
+  const auto opened = GgufFile::open(folder.write("model.gguf", file.bytes()));
+  if (!opened.ok()) return opened.status();
+  const auto config = gguf_config(**opened, max_model_len);
+  if (!config.ok()) return config.status();
+  auto weights = gguf_weights(*opened, *config, 2);
+  if (!weights.ok()) return weights.status();
+  const auto backend = make_backend("reference", DType::kFloat32);
+  return Decoder::load(std::move(*weights), *config, *backend).status();
+}
+
+GgufWriter llama() { return gguf_of_folder(golden_dir("llama-plain"), kF32); }
+
+std::vector<float> logits_of(TestModel& model, const Golden& golden) {
+  const TestSpan span = model.blocks.span(golden.token_ids);
+  StepPlan plan;
+  add_sequence(plan, span, 0, 0, span.size(), {}, sample_all);
+  return model.forward(plan);
+}
+
+TestModel model_of(const GgufWriter& file) {
+  const TemporaryFolder folder;
+  const auto opened = open_file(folder, file);
+  const auto config = gguf_config(*opened);
+  EXPECT_TRUE(config.ok()) << config.status().message();
+  auto weights = gguf_weights(opened, *config, 2);
+  EXPECT_TRUE(weights.ok()) << weights.status().message();
+  return {make_backend("reference", DType::kFloat32), std::move(*weights), *config};
+}
+
+void expect_same_config(const ModelConfig& a, const ModelConfig& b) {
+  EXPECT_EQ(a.architecture, b.architecture);
+  EXPECT_EQ(a.max_position_embeddings, b.max_position_embeddings);
+  EXPECT_EQ(a.max_model_len, b.max_model_len);
+  EXPECT_EQ(a.eos_token_ids, b.eos_token_ids);
+  EXPECT_EQ(a.rms_norm_eps, b.rms_norm_eps);
+  EXPECT_EQ(a.head_dim, b.head_dim);
+  EXPECT_EQ(a.num_kv_heads, b.num_kv_heads);
+  EXPECT_EQ(a.tie_word_embeddings, b.tie_word_embeddings);
+}
+
+/// One that no GGUF file can describe: which layers are turned is not in the metadata.
+constexpr std::string_view kNotInGguf = "smollm3-unturned";
+
+TEST(GgufModel, GivesTheLogitsOfTheSafetensors) {
+  for (const std::string name : kGoldenModels) {
+    if (name == kNotInGguf) continue;
+    SCOPED_TRACE(name);
+    const Golden golden(name);
+    TestModel theirs("reference", DType::kFloat32, golden_dir(name));
+    TestModel ours = model_of(gguf_of_folder(golden_dir(name), kF32));
+    expect_same_config(ours.decoder->config(), theirs.decoder->config());
+    const std::vector<float> logits = logits_of(ours, golden);
+    EXPECT_LE(relative_error(logits, golden.full_logits), kTolerance);
+    if (name == "llama-rope-llama3") continue;  // its factors are float32 in the file
+    EXPECT_EQ(logits, logits_of(theirs, golden));
+  }
+}
+
+TEST(GgufModel, LosesWhatItsTypeLoses) {
+  const Golden golden("llama-plain");
+  const struct {
+    uint32_t type;
+    double most;
+    double least;
+  } kTypes[] = {{kF16, 2e-3, 1e-6}, {kBF16, 2e-2, 1e-5}, {kQ8_0, 3e-2, 1e-5}, {kQ4_0, 0.5, 1e-3}};
+  for (const auto& type : kTypes) {
+    TestModel model = model_of(gguf_of_folder(golden_dir("llama-plain"), type.type));
+    const double error = relative_error(logits_of(model, golden), golden.full_logits);
+    EXPECT_LE(error, type.most) << type.type;
+    EXPECT_GE(error, type.least) << type.type;
+  }
+}
+
+TEST(GgufModel, TheFingerprintFollowsTheWeights) {
+  const TemporaryFolder folder;
+  const Digest plain = open_file(folder, llama())->fingerprint();
+  GgufWriter other_metadata = llama();
+  other_metadata.add_text("general.name", "another");
+  EXPECT_EQ(open_file(folder, other_metadata)->fingerprint(), plain);
+  GgufWriter other_weights = llama();
+  other_weights.tensors.back().data[0] ^= 1;
+  EXPECT_NE(open_file(folder, other_weights)->fingerprint(), plain);
+}
+
+TEST(GgufModel, ReadsWhatFilesMaySayInOtherWays) {
+  GgufWriter file = llama();
+  file.remove("llama.vocab_size");
+  file.remove("llama.attention.head_count_kv");
+  file.remove("llama.attention.key_length");
+  file.remove("llama.attention.value_length");
+  file.add_i32s("llama.attention.head_count_kv", {2, 2, 2});
+  file.add_u32("llama.expert_count", 0);
+  file.add_u32("tokenizer.ggml.eot_token_id", 7);
+  file.add_u32("split.count", 1);
+  file.add_text("general.type", "model");
+  const TemporaryFolder folder;
+  const auto config = gguf_config(*open_file(folder, file), 100);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->vocab_size, 320);
+  EXPECT_EQ(config->num_kv_heads, 2);
+  EXPECT_EQ(config->head_dim, 16);
+  EXPECT_EQ(config->max_model_len, 100);
+  EXPECT_THAT(config->eos_token_ids, testing::ElementsAre(2, 7));
+}
+
+TEST(GgufModel, ReadsOlderLinearScaling) {
+  GgufWriter file = llama();
+  file.add_f32("llama.rope.scale_linear", 4);
+  const TemporaryFolder folder;
+  const auto config = gguf_config(*open_file(folder, file));
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(std::get<LinearRopeScaling>(config->rope.scaling).factor, 4.0);
+}
+
+TEST(GgufModel, ReadsLongropesTensors) {
+  const std::vector<float> within(8, 1.5F);
+  const std::vector<float> beyond(8, 6.0F);
+  GgufWriter file = gguf_of_folder(golden_dir("phi3"), kF32);
+  file.add_u32("phi3.rope.scaling.original_context_length", 128);
+  file.add_f32("phi3.rope.scaling.attn_factor", 1.25);
+  for (const auto& [name, factors] : {std::pair("rope_factors_short.weight", &within),
+                                      std::pair("rope_factors_long.weight", &beyond)}) {
+    std::string bytes;
+    for (const float factor : *factors) bytes += raw(factor);
+    file.add_tensor(name, {8}, kF32, bytes);
+  }
+  const TemporaryFolder folder;
+  const auto opened = open_file(folder, file);
+  for (const int64_t length : {128, 129}) {
+    const auto config = gguf_config(*opened, length);
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    const auto& scaling = std::get<LongRopeScaling>(config->rope.scaling);
+    EXPECT_EQ(scaling.factors, std::vector<double>(8, length == 128 ? 1.5 : 6.0));
+    EXPECT_EQ(scaling.attention_factor, 1.25);
+  }
+  EXPECT_TRUE(load(file).ok()) << load(file).message();
+}
+
+TEST(GgufModel, AWindowMakesALlamaAMistral) {
+  const GgufWriter file = gguf_of_folder(golden_dir("mistral-window"), kF32);
+  const TemporaryFolder folder;
+  const auto config = gguf_config(*open_file(folder, file), 16);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->architecture, "MistralForCausalLM");
+}
+
+struct Refusal {
+  const char* name;
+  void (*change)(GgufWriter& file);
+  std::string message;
+};
+
+const std::vector<Refusal> kRefusals = {
+    {"NoArchitecture", [](GgufWriter& f) { f.remove("general.architecture"); },
+     "general.architecture is missing"},
+    {"Architecture",
+     [](GgufWriter& f) {
+       f.remove("general.architecture");
+       f.add_text("general.architecture", "gptneox");
+     },
+     "architecture \"gptneox\" is not supported in a GGUF file; supported: granite, llama, olmo2"},
+    {"Split", [](GgufWriter& f) { f.add("split.count", GgufValueType::kUint16, uint16_t{3}); },
+     "split.count is 3: the model is split into that many files; join them first: "
+     "llama-gguf-split --merge"},
+    {"Adapter", [](GgufWriter& f) { f.add_text("general.type", "adapter"); },
+     "general.type is \"adapter\""},
+    {"Experts", [](GgufWriter& f) { f.add_u32("llama.expert_count", 8); },
+     "llama.expert_count asks for something that is not supported"},
+    {"NotCausal", [](GgufWriter& f) { f.add_bool("llama.attention.causal", false); },
+     "llama.attention.causal asks for"},
+    {"MissingKey", [](GgufWriter& f) { f.remove("llama.block_count"); },
+     "llama.block_count is missing"},
+    {"WrongType",
+     [](GgufWriter& f) {
+       f.remove("llama.block_count");
+       f.add_text("llama.block_count", "three");
+     },
+     "llama.block_count must be a whole number"},
+    {"Limit",
+     [](GgufWriter& f) {
+       f.remove("llama.block_count");
+       f.add_u32("llama.block_count", 4000000000U);
+     },
+     "its metadata as config.json: num_hidden_layers is 4000000000; it must be"},
+    {"UnknownKey", [](GgufWriter& f) { f.add_f32("llama.attention.magic", 1); },
+     "llama.attention.magic is set, and what it means is not known here"},
+    {"HeadsDiffer",
+     [](GgufWriter& f) {
+       f.remove("llama.attention.head_count_kv");
+       f.add_i32s("llama.attention.head_count_kv", {2, 1, 2});
+     },
+     "llama.attention.head_count_kv differs from layer to layer"},
+    {"WidthsDiffer",
+     [](GgufWriter& f) {
+       f.remove("llama.attention.value_length");
+       f.add_u32("llama.attention.value_length", 8);
+     },
+     "llama.attention.value_length differs from llama.attention.key_length"},
+    {"VocabularyDiffers",
+     [](GgufWriter& f) {
+       f.remove("llama.vocab_size");
+       f.add_u32("llama.vocab_size", 319);
+     },
+     "llama.vocab_size is 319, but the embedding has 320 rows"},
+    {"PartialRotary",
+     [](GgufWriter& f) {
+       f.remove("llama.rope.dimension_count");
+       f.add_u32("llama.rope.dimension_count", 8);
+     },
+     "partial_rotary_factor is not 1, which is not supported"},
+    {"RotaryTooWide",
+     [](GgufWriter& f) {
+       f.remove("llama.rope.dimension_count");
+       f.add_u32("llama.rope.dimension_count", 17);
+     },
+     "llama.rope.dimension_count is 17; heads have 16 dimensions"},
+    {"Scaling", [](GgufWriter& f) { f.add_text("llama.rope.scaling.type", "dynamic"); },
+     "llama.rope.scaling.type is \"dynamic\", which is not supported"},
+    {"LongropeWithoutFactors",
+     [](GgufWriter& f) { f.add_text("llama.rope.scaling.type", "longrope"); },
+     "llama.rope.scaling.type is \"longrope\", but its tensors of factors are missing"},
+    {"YarnAttention", [](GgufWriter& f) { f.add_f32("llama.rope.scaling.yarn_attn_factor", 0.8); },
+     "llama.rope.scaling.yarn_attn_factor is set, which is not supported"},
+    {"TwoScalings",
+     [](GgufWriter& f) {
+       f.add_text("llama.rope.scaling.type", "linear");
+       f.add_tensor("rope_freqs.weight", {8}, kF32, std::string(32, '\0'));
+     },
+     "llama.rope.scaling.type does not go with the tensor \"rope_freqs.weight\""},
+    {"FactorsOfZero",
+     [](GgufWriter& f) { f.add_tensor("rope_freqs.weight", {8}, kF32, std::string(32, '\0')); },
+     "short_factor holds 0.0"},
+    {"FactorsTooFew",
+     [](GgufWriter& f) { f.add_tensor("rope_freqs.weight", {1}, kF32, raw(1.0F)); },
+     "short_factor has 1 numbers for 8 pairs of dimensions"},
+    {"FactorsInHalf",
+     [](GgufWriter& f) { f.add_tensor("rope_freqs.weight", {8}, kF16, std::string(16, '\0')); },
+     "tensor \"rope_freqs.weight\" must be a list of type F32"},
+    {"EndTokenOutside", [](GgufWriter& f) { f.add_u32("tokenizer.ggml.eot_token_id", 320); },
+     "eos_token_id holds 320"},
+    {"NoEmbedding",
+     [](GgufWriter& f) {
+       std::erase_if(f.tensors, [](const auto& t) { return t.name == "token_embd.weight"; });
+     },
+     "no tensor \"token_embd.weight\""},
+    {"NoTensor",
+     [](GgufWriter& f) {
+       std::erase_if(f.tensors, [](const auto& t) { return t.name == "blk.1.attn_q.weight"; });
+     },
+     "no tensor \"blk.1.attn_q.weight\""},
+    {"Shape",
+     [](GgufWriter& f) {
+       for (auto& tensor : f.tensors) {
+         if (tensor.name == "blk.2.ffn_up.weight")
+           std::swap(tensor.dimensions[0], tensor.dimensions[1]);
+       }
+     },
+     "tensor \"blk.2.ffn_up.weight\" has shape [64, 96], where the metadata need [96, 64]"},
+    {"StrangeTensor",
+     [](GgufWriter& f) { f.add_tensor("blk.0.attn_sinks.weight", {1}, kF32, "abcd"); },
+     "tensor \"blk.0.attn_sinks.weight\" has no place in a model of architecture llama"},
+    {"BiasOfSome",
+     [](GgufWriter& f) { f.add_tensor("blk.0.attn_q.bias", {64}, kF32, std::string(256, '\0')); },
+     "no tensor \"blk.0.attn_k.bias\""},
+};
+
+TEST(GgufModel, RefusesByName) {
+  ASSERT_TRUE(load(llama()).ok()) << load(llama()).message();
+  for (const Refusal& refusal : kRefusals) {
+    SCOPED_TRACE(refusal.name);
+    GgufWriter file = llama();
+    refusal.change(file);
+    const Status status = load(file);
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("model.gguf: "), HasSubstr(refusal.message)));
+  }
+}
+
+TEST(GgufModel, RefusesWindowsWhereNoneIsKnown) {
+  GgufWriter file = gguf_of_folder(golden_dir("qwen2"), kF32);
+  file.add_u32("qwen2.attention.sliding_window", 1024);
+  EXPECT_THAT(load(file).message(), HasSubstr("qwen2.attention.sliding_window is set"));
+}
+
+TEST(GgufModel, GraniteNeedsItsMultipliers) {
+  GgufWriter file = gguf_of_folder(golden_dir("granite"), kF32);
+  file.remove("granite.attention.scale");
+  EXPECT_THAT(load(file).message(), HasSubstr("granite.attention.scale is missing"));
+}
+
+TEST(GgufModel, NamesAFileThatIsNotThere) {
+  const TemporaryFolder folder;
+  const Status status = GgufFile::open(folder.file("absent.gguf")).status();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr("absent.gguf"));
+}
+
+}  // namespace
+}  // namespace anyslot
