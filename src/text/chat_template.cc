@@ -253,8 +253,8 @@ minja::Value strftime_now() {
 /// at the end they let go of everything, else each rendering would stay in memory.
 class Variables {
  public:
-  explicit Variables(ordered_json values)
-      : context_(minja::Context::make(minja::Value(std::move(values)))) {
+  explicit Variables(const ordered_json& values)
+      : context_(minja::Context::make(minja::Value(values))) {
     context_->set("strftime_now", strftime_now());
   }
   ~Variables() {
@@ -286,7 +286,7 @@ class ChatTemplate::Renderer {
                            {"bos_token", bos_token_},
                            {"eos_token", eos_token_}};
     if (!conversation.documents.empty()) values["documents"] = conversation.documents;
-    const Variables variables(std::move(values));
+    const Variables variables(values);
     return root_->render(variables.context());
   }
 
