@@ -136,13 +136,19 @@ TEST(GgufModel, ReadsWhatFilesMaySayInOtherWays) {
   EXPECT_THAT(config->eos_token_ids, testing::ElementsAre(2, 7));
 }
 
-TEST(GgufModel, ReadsOlderLinearScaling) {
-  GgufWriter file = llama();
-  file.add_f32("llama.rope.scale_linear", 4);
-  const TemporaryFolder folder;
-  const auto config = gguf_config(*open_file(folder, file));
-  ASSERT_TRUE(config.ok()) << config.status().message();
-  EXPECT_EQ(std::get<LinearRopeScaling>(config->rope.scaling).factor, 4.0);
+TEST(GgufModel, ReadsLinearScalingHoweverItIsWritten) {
+  for (const char* factor : {"llama.rope.scale_linear", "llama.rope.scaling.factor"}) {
+    for (const bool typed : {false, true}) {
+      SCOPED_TRACE(testing::Message() << factor << typed);
+      GgufWriter file = llama();
+      file.add_f32(factor, 4);
+      if (typed) file.add_text("llama.rope.scaling.type", "linear");
+      const TemporaryFolder folder;
+      const auto config = gguf_config(*open_file(folder, file));
+      ASSERT_TRUE(config.ok()) << config.status().message();
+      EXPECT_EQ(std::get<LinearRopeScaling>(config->rope.scaling).factor, 4.0);
+    }
+  }
 }
 
 TEST(GgufModel, ReadsLongropesTensors) {
@@ -260,6 +266,27 @@ const std::vector<Refusal> kRefusals = {
        f.add_tensor("rope_freqs.weight", {8}, kF32, std::string(32, '\0'));
      },
      "llama.rope.scaling.type does not go with the tensor \"rope_freqs.weight\""},
+    {"LinearWithoutFactor",
+     [](GgufWriter& f) { f.add_text("llama.rope.scaling.type", "linear"); },
+     "llama.rope.scaling.factor is missing"},
+    {"FactorOfNone",
+     [](GgufWriter& f) {
+       f.add_text("llama.rope.scaling.type", "none");
+       f.add_f32("llama.rope.scale_linear", 4);
+     },
+     "llama.rope.scaling.factor does not go with the type \"none\""},
+    {"FactorBesideFactors",
+     [](GgufWriter& f) {
+       f.add_f32("llama.rope.scaling.factor", 8);
+       f.add_tensor("rope_freqs.weight", {8}, kF32, std::string(32, '\1'));
+     },
+     "llama.rope.scaling.factor does not go with tensors of factors"},
+    {"AttentionBesideFactors",
+     [](GgufWriter& f) {
+       f.add_f32("llama.rope.scaling.attn_factor", 1.2F);
+       f.add_tensor("rope_freqs.weight", {8}, kF32, std::string(32, '\1'));
+     },
+     "llama.rope.scaling.attn_factor is not 1.0"},
     {"FactorsOfZero",
      [](GgufWriter& f) { f.add_tensor("rope_freqs.weight", {8}, kF32, std::string(32, '\0')); },
      "short_factor holds 0.0"},
