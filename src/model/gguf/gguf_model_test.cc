@@ -266,8 +266,7 @@ const std::vector<Refusal> kRefusals = {
        f.add_tensor("rope_freqs.weight", {8}, kF32, std::string(32, '\0'));
      },
      "llama.rope.scaling.type does not go with the tensor \"rope_freqs.weight\""},
-    {"LinearWithoutFactor",
-     [](GgufWriter& f) { f.add_text("llama.rope.scaling.type", "linear"); },
+    {"LinearWithoutFactor", [](GgufWriter& f) { f.add_text("llama.rope.scaling.type", "linear"); },
      "llama.rope.scaling.factor is missing"},
     {"FactorOfNone",
      [](GgufWriter& f) {
