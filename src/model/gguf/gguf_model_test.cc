@@ -71,12 +71,14 @@ void expect_same_config(const ModelConfig& a, const ModelConfig& b) {
   EXPECT_EQ(a.tie_word_embeddings, b.tie_word_embeddings);
 }
 
-/// One that no GGUF file can describe: which layers are turned is not in the metadata.
-constexpr std::string_view kNotInGguf = "smollm3-unturned";
+/// Families that are not read from GGUF files, and a model that none can describe: which layers are
+/// turned is not in the metadata.
+constexpr std::string_view kNotInGguf[] = {"gemma2",  "gemma3",    "gemma3-full",
+                                           "mixtral", "qwen3-moe", "smollm3-unturned"};
 
 TEST(GgufModel, GivesTheLogitsOfTheSafetensors) {
   for (const std::string name : kGoldenModels) {
-    if (name == kNotInGguf) continue;
+    if (std::ranges::count(kNotInGguf, name) > 0) continue;
     SCOPED_TRACE(name);
     const Golden golden(name);
     TestModel theirs("reference", DType::kFloat32, golden_dir(name));
@@ -222,7 +224,7 @@ const std::vector<Refusal> kRefusals = {
      },
      "its metadata as config.json: num_hidden_layers is 4000000000; it must be"},
     {"UnknownKey", [](GgufWriter& f) { f.add_f32("llama.attention.magic", 1); },
-     "llama.attention.magic is set, and what it means is not known here"},
+     "\"llama.attention.magic\" is set, and what it means is not known here"},
     {"HeadsDiffer",
      [](GgufWriter& f) {
        f.remove("llama.attention.head_count_kv");
