@@ -10,6 +10,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <future>
+#include <mutex>
 #include <new>
 #include <sstream>
 #include <thread>
@@ -104,9 +105,11 @@ TEST_F(SessionTest, AnswersWhenItsReadingThrows) {
 }
 
 TEST_F(SessionTest, AnswersForAWorkerThatLetsGoOfARequest) {
+  std::mutex mutex;
   std::thread worker;
-  listen([&worker](const HttpRequest& request, std::shared_ptr<ResponseSink> sink) {
+  listen([&](const HttpRequest& request, std::shared_ptr<ResponseSink> sink) {
     if (request.head.target == "/begun") sink->begin_events();
+    const std::lock_guard lock(mutex);
     if (worker.joinable()) worker.join();
     worker = std::thread([held = std::move(sink)]() mutable { held.reset(); });
   });
@@ -116,6 +119,7 @@ TEST_F(SessionTest, AnswersForAWorkerThatLetsGoOfARequest) {
   client.send_request("GET", "/begun", "", {});
   EXPECT_EQ(client.read_reply().status, 200);
   EXPECT_ANY_THROW(client.next_event());
+  const std::lock_guard lock(mutex);
   worker.join();
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <limits>
 #include <optional>
 #include <string>
 #include <thread>
@@ -51,20 +50,22 @@ TEST(AllocationCounter, CountsEveryWayToTakeMemory) {
   EXPECT_EQ(counter.library_count(), 0);
 }
 
-/// The fewest calls for memory in a later pass of the same step: a thread takes its memory with its
-/// first task, and on a busy machine that can be late.
+/// Calls for memory in a later pass of the same step, the median of some: a thread takes its memory
+/// with its first task, and on a busy machine that can be late.
 int64_t count_calls(TestModel& model, const StepPlan& plan) {
-  constexpr int kPasses = 10;
+  constexpr int kPasses = 11;
   std::vector<float> logits;
-  int64_t least = std::numeric_limits<int64_t>::max();
+  std::vector<int64_t> counts;
+  counts.reserve(kPasses);
   for (int pass = 0; pass < kPasses; ++pass) {
     const AllocationCounter counter(kOneDnn);
     const Status status = model.decoder->forward(plan, *model.kv, logits);
     const int64_t count = counter.count();
     EXPECT_TRUE(status.ok()) << status.message();
-    if (pass > 1) least = std::min(least, count);
+    if (pass > 1) counts.push_back(count);
   }
-  return least;
+  std::ranges::nth_element(counts, counts.begin() + std::ssize(counts) / 2);
+  return counts[counts.size() / 2];
 }
 
 class ForwardAllocations : public testing::TestWithParam<DType> {

@@ -12,6 +12,10 @@ namespace anyslot {
 
 namespace {
 
+bool is_before(float logit, float other) {
+  return logit > other || (std::isnan(other) && !std::isnan(logit));
+}
+
 /// The experts of the largest logits, the first of equal ones; logits that are no numbers come
 /// last.
 void choose(std::span<const float> logits, std::span<int32_t> chosen) {
@@ -20,7 +24,7 @@ void choose(std::span<const float> logits, std::span<int32_t> chosen) {
     int32_t best = -1;
     for (size_t e = 0; e < logits.size(); ++e) {
       const auto expert = static_cast<int32_t>(e);
-      if (best >= 0 && !(logits[e] > logits[static_cast<size_t>(best)])) continue;
+      if (best >= 0 && !is_before(logits[e], logits[static_cast<size_t>(best)])) continue;
       if (std::ranges::find(earlier, expert) == earlier.end()) best = expert;
     }
     chosen[k] = best;

@@ -64,6 +64,11 @@ TEST_P(ExpertOps, LogitsThatAreNoNumbersStayInBounds) {
   for (const float share : chosen.shares) EXPECT_TRUE(std::isnan(share));
 }
 
+TEST_P(ExpertOps, LogitsThatAreNoNumbersComeLast) {
+  const ExpertRows chosen = choose(3, {NAN, 1, 2, 1, NAN, 2, 2, 1, NAN}, {2, false});
+  EXPECT_THAT(chosen.begins, ElementsAre(0, 2, 4, 6)) << "experts 2 1, 2 0 and 0 1";
+}
+
 TEST_P(ExpertOps, ChoicesThatCannotBeAreRefused) {
   ExpertRows chosen;
   const Tensor logits(backend(), 2, 4, DType::kFloat32);

@@ -61,8 +61,9 @@ class FolderFiles final : public ModelFiles {
 std::vector<std::string> gguf_files_in(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".gguf") files.push_back(entry.path().string());
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    if (entry->path().extension() == ".gguf") files.push_back(entry->path().string());
   }
   std::ranges::sort(files);
   return files;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 namespace anyslot {
 
 /// The tiny models of tests/goldens/tiny with logits of both kinds: documents encoded in place and
@@ -27,5 +29,8 @@ inline constexpr const char* kGoldenModels[] = {
     "smollm3",
     "smollm3-unturned",  // of the decoder of our own
 };
+
+/// Those of them that a GPU refuses: soft caps of scores, experts.
+inline constexpr std::string_view kRefusedOnGpu[] = {"gemma2", "mixtral", "qwen3-moe"};
 
 }  // namespace anyslot

@@ -112,7 +112,7 @@ class TokenizerJson {
     if (find_invalid_utf8(name)) return fail("tokens", at(id) + " is not valid UTF-8");
     switch (const int64_t type = source_.token_type[id]; static_cast<TokenType>(type)) {
       case TokenType::kNormal:
-        if (!vocab_.emplace(name, id).second) fail("tokens", "has '" + name + "' twice");
+        if (!vocab_.emplace(name, id).second) fail("tokens", at(id) + " stands twice");
         return;
       case TokenType::kUnknown:
       case TokenType::kControl:

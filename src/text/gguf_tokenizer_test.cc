@@ -188,7 +188,7 @@ const Refusal kRefusals[] = {
      "tokenizer.ggml.token_type: [65] is 6, which is not supported"},
     {"StrangeType", [](Metadata& m) { m.source.token_type[65] = 257; },
      "tokenizer.ggml.token_type: [65] is 257"},
-    {"Twice", [](Metadata& m) { m.tokens[65] = "B"; }, "tokenizer.ggml.tokens: has 'B' twice"},
+    {"Twice", [](Metadata& m) { m.tokens[65] = "B"; }, "tokenizer.ggml.tokens: [66] stands twice"},
     {"NoUtf8", [](Metadata& m) { m.tokens[65] = "\xFF"; },
      "tokenizer.ggml.tokens: [65] is not valid UTF-8"},
     {"MergeNoUtf8", [](Metadata& m) { m.merges = {"\xFF a"}; },

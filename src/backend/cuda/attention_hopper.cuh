@@ -107,7 +107,8 @@ class StageCopier {
     }
   }
   /// Fills the next slot with K or V. Tokens from the range's end on, which no row sees, become
-  /// zeros.
+  /// zeros: they may be another document's, or nothing yet. Those before its begin are of its own
+  /// span, and only their scores are hidden.
   __device__ void copy(bool values, Ring& ring) const {
     const Ring to = ring.take();
     const auto* map = static_cast<const char*>(args_.page_maps) +

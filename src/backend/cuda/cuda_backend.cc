@@ -90,7 +90,7 @@ Expected<std::unique_ptr<LinearWeight>> CudaBackend::load_linear(
 }
 
 Expected<std::unique_ptr<KvStorage>> CudaBackend::create_kv_storage(const KvShape& shape) {
-  Expected<std::unique_ptr<CudaKvStorage>> storage = CudaKvStorage::create(shape);
+  Expected<std::unique_ptr<CudaKvStorage>> storage = CudaKvStorage::create(shape, wgmma_);
   if (!storage) return storage.status();
   ++memory_version_;
   num_kv_heads_ = shape.num_kv_heads;

@@ -15,7 +15,8 @@ constexpr int kMaxHeadDim = 256;
 
 }  // namespace
 
-Expected<std::unique_ptr<CudaKvStorage>> CudaKvStorage::create(const KvShape& shape) {
+Expected<std::unique_ptr<CudaKvStorage>> CudaKvStorage::create(const KvShape& shape,
+                                                               bool has_page_maps) {
   if (Status status = check_kv_shape(shape); !status) return status;
   if (shape.head_dim > kMaxHeadDim || shape.head_dim % 8 != 0) {
     return failed_precondition("head_dim " + std::to_string(shape.head_dim) +
@@ -35,7 +36,8 @@ Expected<std::unique_ptr<CudaKvStorage>> CudaKvStorage::create(const KvShape& sh
                                        "on the GPU");
   }
   if (Status status = memory.clear(); !status) return status;
-  Expected<PageMaps> page_maps = PageMaps::create(shape, memory.as<std::byte>());
+  Expected<PageMaps> page_maps =
+      has_page_maps ? PageMaps::create(shape, memory.as<std::byte>()) : PageMaps();
   if (!page_maps) return page_maps.status();
   return std::unique_ptr<CudaKvStorage>(
       new CudaKvStorage(shape, std::move(memory), std::move(*page_maps)));

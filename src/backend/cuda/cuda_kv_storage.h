@@ -13,8 +13,9 @@ namespace anyslot::cuda {
 /// block is contiguous, and so are K and V of all heads of a layer.
 class CudaKvStorage : public KvStorage {
  public:
-  /// kFailedPrecondition for a dtype or head_dim that is not served; kResourceExhausted with sizes.
-  static Expected<std::unique_ptr<CudaKvStorage>> create(const KvShape& shape);
+  /// has_page_maps: with those that PageMaps makes for the shape. kFailedPrecondition for a dtype
+  /// or head_dim that is not served; kResourceExhausted with sizes.
+  static Expected<std::unique_ptr<CudaKvStorage>> create(const KvShape& shape, bool has_page_maps);
 
   Status export_block(BlockId block, std::span<std::byte> bytes) const override;
   Status import_block(BlockId block, std::span<const std::byte> bytes) override;
@@ -23,7 +24,7 @@ class CudaKvStorage : public KvStorage {
   size_t layer_block_bytes() const { return shape().block_bytes() / shape().num_layers; }
   size_t layer_bytes() const { return layer_block_bytes() * shape().num_blocks; }
   std::byte* layer(int index) const { return memory_.as<std::byte>() + index * layer_bytes(); }
-  /// nullptr where PageMaps has none.
+  /// nullptr where there are none.
   const std::byte* page_maps(int layer) const { return page_maps_.layer(layer); }
 
  private:

@@ -17,18 +17,6 @@ static_assert(sizeof(CUtensorMap) == PageMaps::kBytesEach);
 
 constexpr int kHalf = PageMaps::kHeadDim / 2;  // 128 bytes: as wide as the widest swizzle
 
-Expected<bool> has_accelerator() {
-  int device = 0;
-  int major = 0;
-  Status status = cuda_status(cudaGetDevice(&device), "asking for the device");
-  if (status.ok()) {
-    status = cuda_status(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-                         "asking for the compute capability");
-  }
-  if (!status) return status;
-  return major >= 9;
-}
-
 /// The driver's function, which the runtime finds, so that nothing links the driver.
 Expected<decltype(&cuTensorMapEncodeTiled)> find_encoder() {
   void* function = nullptr;
@@ -40,7 +28,8 @@ Expected<decltype(&cuTensorMapEncodeTiled)> find_encoder() {
   if (!status) return status;
   if (result != cudaDriverEntryPointSuccess || function == nullptr) {
     return failed_precondition(
-        "the NVIDIA driver has no cuTensorMapEncodeTiled: update it to one of CUDA 12 or later");
+        "the NVIDIA driver has no cuTensorMapEncodeTiled: update it to one of CUDA 12 or later, or "
+        "use --isa sm_80");
   }
   return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
 }
@@ -50,9 +39,6 @@ Expected<decltype(&cuTensorMapEncodeTiled)> find_encoder() {
 Expected<PageMaps> PageMaps::create(const KvShape& shape, std::byte* pool) {
   PageMaps maps;
   if (shape.head_dim != kHeadDim || dtype_size(shape.dtype) != sizeof(uint16_t)) return maps;
-  const Expected<bool> available = has_accelerator();
-  if (!available) return available.status();
-  if (!*available) return maps;
   const auto encoder = find_encoder();
   if (!encoder) return encoder.status();
 

@@ -19,7 +19,7 @@ class PageMaps {
   static constexpr int kHeadDim = 128;
   static constexpr size_t kBytesEach = 128;
 
-  /// Empty for pools and devices that have no kernel for it.
+  /// For a device of sm_90a. Empty for shapes that no kernel there reads by them.
   static Expected<PageMaps> create(const KvShape& shape, std::byte* pool);
 
   /// nullptr when empty.

@@ -166,7 +166,11 @@ class HeaderReader {
       check_bools(array.type, array.numbers, what);
       return array;
     }
-    array.strings.reserve(std::min<size_t>(array.count, (file_.size() - position_) / 8));
+    constexpr size_t kMostStrings = size_t{1} << 24;  // more than any vocabulary or list of merges
+    if (array.count > kMostStrings) {
+      fail(what + " has " + std::to_string(array.count) + " strings, more than " +
+           std::to_string(kMostStrings));
+    }
     for (size_t i = 0; i < array.count && ok(); ++i) {
       array.strings.push_back(text(std::numeric_limits<uint64_t>::max(), what));
     }

@@ -1,8 +1,12 @@
 #include "model/gguf/gguf_keys.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string>
 #include <variant>
 #include <vector>
+
+#include "model/json_file.h"
 
 namespace anyslot {
 
@@ -22,13 +26,19 @@ int64_t ArchitectureKeys::same_in_all_layers(std::string_view key) {
     fields_->fail(whole, "differs from layer to layer, which is not supported");
     return 0;
   }
+  const auto num_layers = fields_->integer(name("block_count")).value_or(0);
+  if (std::ssize(values) != num_layers) {
+    fields_->fail(whole, "has " + std::to_string(values.size()) + " elements for " +
+                             std::to_string(num_layers) + " layers");
+    return 0;
+  }
   return values.front();
 }
 
 void ArchitectureKeys::refuse_others() const {
   for (const auto& [key, value] : fields_->file().metadata()) {
     if (!key.starts_with(prefix_) || known_.contains(key)) continue;
-    fields_->fail(key, "is set, and what it means is not known here");
+    fields_->fail(quote_name(key), "is set, and what it means is not known here");
   }
 }
 

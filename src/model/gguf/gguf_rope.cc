@@ -77,12 +77,14 @@ class ScalingReader {
   explicit ScalingReader(ArchitectureKeys& keys)
       : fields_(keys.fields()),
         type_(fields_.text(keys.name("rope.scaling.type"))),
-        factor_(fields_.number(keys.name("rope.scaling.factor"))),
+        factor_key_(keys.name("rope.scaling.factor")),
+        factor_(fields_.number(factor_key_)),
         original_(fields_.integer(keys.name("rope.scaling.original_context_length"))),
         attention_key_(keys.name("rope.scaling.attn_factor")),
         attention_(fields_.number(attention_key_)),
-        older_factor_(fields_.number(keys.name("rope.scale_linear"))),
         type_key_(keys.name("rope.scaling.type")) {
+    const auto older = fields_.number(keys.name("rope.scale_linear"));
+    if (!factor_) factor_ = older;
     for (const char* name : {"beta_fast", "beta_slow"}) {
       const auto beta = fields_.number(keys.name(std::string("rope.scaling.yarn_") + name));
       if (beta) betas_[name] = *beta;
@@ -97,18 +99,25 @@ class ScalingReader {
     const std::vector<double> freqs = read_factors(fields_, kRopeFreqs);
     const std::vector<double> within = read_factors(fields_, kRopeFactorsShort);
     const std::vector<double> beyond = read_factors(fields_, kRopeFactorsLong);
-    const std::string_view type = type_.value_or("none");
+    const bool has_factor = factor_.value_or(1.0) != 1.0;
+    const bool has_lists = !within.empty() || !beyond.empty();
+    if (has_factor && (!freqs.empty() || has_lists || type_ == "none")) {
+      fields_.fail(factor_key_, type_ == "none" ? "does not go with the type \"none\""
+                                                : "does not go with tensors of factors");
+    }
     if (!freqs.empty()) {
-      if (type != "none" || !within.empty() || !beyond.empty()) {
+      if (type_.value_or("none") != "none" || has_lists) {
         fields_.fail(type_key_, "does not go with the tensor \"rope_freqs.weight\"");
       }
+      require(attention_key_, 1.0);
       return llama3_scaling(freqs, config);
     }
-    if (!within.empty() || !beyond.empty()) return longrope(type, within, beyond);
+    if (has_lists) return longrope(type_.value_or("none"), within, beyond);
+    const std::string_view type = type_.value_or(has_factor ? "linear" : "none");
     if (type == "yarn") return yarn();
     require(attention_key_, 1.0);
-    if (type == "linear") return linear(factor_);
-    if (type == "none") return older_factor_ == 1.0 ? json() : linear(older_factor_);
+    if (type == "linear") return linear();
+    if (type == "none") return {};
     fields_.fail(type_key_, "is " + quote_name(type) +
                                 (type == "longrope" ? ", but its tensors of factors are missing"
                                                     : ", which is not supported"));
@@ -116,9 +125,12 @@ class ScalingReader {
   }
 
  private:
-  static json linear(std::optional<double> factor) {
-    if (!factor) return {};
-    return {{"rope_type", "linear"}, {"factor", *factor}};
+  json linear() const {
+    if (!factor_) {
+      fields_.fail(factor_key_, "is missing");
+      return {};
+    }
+    return {{"rope_type", "linear"}, {"factor", *factor_}};
   }
 
   json yarn() {
@@ -154,11 +166,11 @@ class ScalingReader {
 
   const GgufFields& fields_;
   std::optional<std::string_view> type_;
-  std::optional<double> factor_;
+  std::string factor_key_;
+  std::optional<double> factor_;  // also by its older name
   std::optional<int64_t> original_;
   std::string attention_key_;
   std::optional<double> attention_;
-  std::optional<double> older_factor_;
   std::string type_key_;
   json betas_ = json::object();
 };
