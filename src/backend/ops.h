@@ -65,6 +65,10 @@ struct ModelNeeds {
   bool experts = false;
 };
 
+/// What gates an MLP: silu(x) = x / (1 + e^-x), or gelu(x) in its form with tanh, x / 2 * (1 +
+/// tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+enum class Activation : uint8_t { kSilu, kGeluTanh };
+
 /// How the experts of a row are chosen: those of its largest logits, the first of equal ones. Their
 /// shares are the softmax of all logits or, normalized, of those chosen.
 struct ExpertChoice {
@@ -187,15 +191,12 @@ class Backend {
   virtual Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec,
                            RowSet rows, const TensorView& q, const TensorView& out) = 0;
 
-  /// out = silu(gate) * up. gate_up: float32 [n, 2 * intermediate], gate first; out: activation [n,
-  /// intermediate].
-  virtual Status gated_silu(const TensorView& gate_up, const TensorView& out) = 0;
+  /// out = activation(gate) * up. gate_up: float32 [n, 2 * intermediate], gate first; out:
+  /// activation type [n, intermediate].
+  virtual Status gated(Activation activation, const TensorView& gate_up, const TensorView& out) = 0;
 
-  /// The same with gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) for silu. As it
-  /// stands here, and in the operations on rows below: for matrices in host memory.
-  virtual Status gated_gelu(const TensorView& gate_up, const TensorView& out);
-
-  /// x = cap * tanh(x / cap). float32; cap above 0.
+  /// x = cap * tanh(x / cap). float32; cap above 0. As it stands here, and in the operations on
+  /// experts' rows: for matrices in host memory.
   virtual Status soft_cap(const TensorView& x, float cap);
 
   /// logits: float32 [n, num_experts]. Waits for the operations before it.
