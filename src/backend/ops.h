@@ -78,10 +78,11 @@ struct ExpertChoice {
 
 /// Which rows go to which experts. Keeps its memory from step to step.
 struct ExpertRows {
-  std::vector<int32_t> rows;    // grouped by expert, ascending within each
-  std::vector<float> shares;    // of each
-  std::vector<int32_t> begins;  // [num_experts + 1], into rows
-  std::vector<int32_t> chosen;  // [num_rows, per_row]: experts, in the order of their logits
+  std::vector<int32_t> rows;         // grouped by expert, ascending within each
+  std::vector<float> shares;         // of each
+  std::vector<int32_t> begins;       // [num_experts + 1], into rows
+  std::vector<int32_t> chosen;       // [num_rows, per_row]: experts, in the order of their logits
+  std::vector<float> chosen_shares;  // of them
 };
 
 /// Which rows of the step an operation runs on.
@@ -207,7 +208,7 @@ class Backend {
   virtual Status gather_rows(const TensorView& x, std::span<const int32_t> rows,
                              const TensorView& out);
 
-  /// out[rows[k]] += shares[k] * x[k]. float32; no row stands twice in `rows`.
+  /// out[rows[k]] += shares[k] * x[k]. float32; `rows` ascends.
   virtual Status add_rows(const TensorView& x, std::span<const int32_t> rows,
                           std::span<const float> shares, const TensorView& out);
 

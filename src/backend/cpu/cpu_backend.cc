@@ -11,6 +11,7 @@
 #include "backend/cpu/kernel_list.h"
 #include "backend/cpu/kv_ops.h"
 #include "backend/cpu/linear.h"
+#include "backend/host_experts.h"
 #include "backend/op_checks.h"
 #include "backend/ops.h"
 #include "base/thread_pool.h"
@@ -75,6 +76,8 @@ class CpuBackend : public Backend {
                    const TensorView& q, const TensorView& out) override;
   Status gated(Activation activation, const TensorView& gate_up, const TensorView& out) override;
   Status soft_cap(const TensorView& x, float cap) override;
+  Status choose_experts(const TensorView& logits, const ExpertChoice& choice,
+                        ExpertRows& chosen) override;
   Status gather_rows(const TensorView& x, std::span<const int32_t> rows,
                      const TensorView& out) override;
   Status add_rows(const TensorView& x, std::span<const int32_t> rows, std::span<const float> shares,
@@ -310,6 +313,15 @@ Status CpuBackend::gated(Activation activation, const TensorView& gate_up, const
     const auto* gate = gate_up.row_as<float>(r);
     kernel(gate, gate + out.cols, out.cols, dtype_, out.row(r));
   });
+  return {};
+}
+
+Status CpuBackend::choose_experts(const TensorView& logits, const ExpertChoice& choice,
+                                  ExpertRows& chosen) {
+  if (Status status = begin_choice(logits, choice, chosen); !status) return status;
+  for_rows(logits.rows, logits.cols * choice.per_row,
+           [&](int64_t r) { choose_of_row(logits, choice, r, chosen); });
+  group_by_expert(logits.cols, choice, chosen);
   return {};
 }
 
