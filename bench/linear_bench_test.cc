@@ -66,7 +66,7 @@ class ForgetfulBackend : public Backend {
                    const TensorView&) override {
     return internal_error("not used");
   }
-  Status gated_silu(const TensorView&, const TensorView&) override {
+  Status gated(Activation, const TensorView&, const TensorView&) override {
     return internal_error("not used");
   }
   Status gather_sampled(const TensorView&, const TensorView&) override {

@@ -69,7 +69,7 @@ inline Status internal_error(std::string message) {
 template <typename T>
 class [[nodiscard]] Expected {
  public:
-  Expected(T value) : state_(std::move(value)) {}
+  Expected(T held) : state_(std::move(held)) {}
   Expected(Status status) : state_(std::move(status)) { assert(!std::get<Status>(state_).ok()); }
 
   bool ok() const { return std::holds_alternative<T>(state_); }

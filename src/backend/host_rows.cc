@@ -1,7 +1,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <numbers>
 #include <span>
 
 #include "backend/op_checks.h"
@@ -53,21 +52,6 @@ Status Backend::add_scaled(const TensorView& x, float factor, const TensorView& 
   for (int64_t r = 0; r < x.rows; ++r) {
     const auto* row = x.row_as<float>(r);
     for (int64_t c = 0; c < x.cols; ++c) out.row_as<float>(r)[c] += factor * row[c];
-  }
-  return {};
-}
-
-Status Backend::gated_gelu(const TensorView& gate_up, const TensorView& out) {
-  if (Status status = check_gated(gate_up, out, activation_dtype()); !status) return status;
-  for (int64_t r = 0; r < out.rows; ++r) {
-    const auto* gate = gate_up.row_as<float>(r);
-    for (int64_t c = 0; c < out.cols; ++c) {
-      const double x = gate[c];
-      const double inner = std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * x * x * x);
-      const double gelu = x / 2 * (1 + std::tanh(inner));
-      store_element(out.row(r), out.dtype, static_cast<size_t>(c),
-                    static_cast<float>(gelu * gate[out.cols + c]));
-    }
   }
   return {};
 }

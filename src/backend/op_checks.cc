@@ -1,6 +1,7 @@
 #include "backend/op_checks.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 namespace anyslot {
@@ -180,6 +181,9 @@ Status check_add_rows(const TensorView& x, std::span<const int32_t> rows,
                       std::span<const float> shares, const TensorView& out) {
   if (shares.size() != rows.size()) return invalid_argument("each row needs a share");
   if (Status status = check_indices(rows, out.rows); !status) return status;
+  if (std::ranges::adjacent_find(rows, std::greater_equal()) != rows.end()) {
+    return invalid_argument("rows must ascend, so that none stands twice");
+  }
   Status status =
       check_tensor("x", x, static_cast<int64_t>(rows.size()), out.cols, DType::kFloat32);
   return status.ok() ? check_tensor("out", out, out.rows, out.cols, DType::kFloat32) : status;

@@ -65,6 +65,10 @@ struct ModelNeeds {
   bool experts = false;
 };
 
+/// What gates an MLP: silu(x) = x / (1 + e^-x), or gelu(x) in its form with tanh, x / 2 * (1 +
+/// tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+enum class Activation : uint8_t { kSilu, kGeluTanh };
+
 /// How the experts of a row are chosen: those of its largest logits, the first of equal ones. Their
 /// shares are the softmax of all logits or, normalized, of those chosen.
 struct ExpertChoice {
@@ -74,10 +78,11 @@ struct ExpertChoice {
 
 /// Which rows go to which experts. Keeps its memory from step to step.
 struct ExpertRows {
-  std::vector<int32_t> rows;    // grouped by expert, ascending within each
-  std::vector<float> shares;    // of each
-  std::vector<int32_t> begins;  // [num_experts + 1], into rows
-  std::vector<int32_t> chosen;  // [num_rows, per_row]: experts, in the order of their logits
+  std::vector<int32_t> rows;         // grouped by expert, ascending within each
+  std::vector<float> shares;         // of each
+  std::vector<int32_t> begins;       // [num_experts + 1], into rows
+  std::vector<int32_t> chosen;       // [num_rows, per_row]: experts, in the order of their logits
+  std::vector<float> chosen_shares;  // of them
 };
 
 /// Which rows of the step an operation runs on.
@@ -187,15 +192,12 @@ class Backend {
   virtual Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec,
                            RowSet rows, const TensorView& q, const TensorView& out) = 0;
 
-  /// out = silu(gate) * up. gate_up: float32 [n, 2 * intermediate], gate first; out: activation [n,
-  /// intermediate].
-  virtual Status gated_silu(const TensorView& gate_up, const TensorView& out) = 0;
+  /// out = activation(gate) * up. gate_up: float32 [n, 2 * intermediate], gate first; out:
+  /// activation type [n, intermediate].
+  virtual Status gated(Activation activation, const TensorView& gate_up, const TensorView& out) = 0;
 
-  /// The same with gelu(x) = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) for silu. As it
-  /// stands here, and in the operations on rows below: for matrices in host memory.
-  virtual Status gated_gelu(const TensorView& gate_up, const TensorView& out);
-
-  /// x = cap * tanh(x / cap). float32; cap above 0.
+  /// x = cap * tanh(x / cap). float32; cap above 0. As it stands here, and in the operations on
+  /// experts' rows: for matrices in host memory.
   virtual Status soft_cap(const TensorView& x, float cap);
 
   /// logits: float32 [n, num_experts]. Waits for the operations before it.
@@ -206,7 +208,7 @@ class Backend {
   virtual Status gather_rows(const TensorView& x, std::span<const int32_t> rows,
                              const TensorView& out);
 
-  /// out[rows[k]] += shares[k] * x[k]. float32; no row stands twice in `rows`.
+  /// out[rows[k]] += shares[k] * x[k]. float32; `rows` ascends.
   virtual Status add_rows(const TensorView& x, std::span<const int32_t> rows,
                           std::span<const float> shares, const TensorView& out);
 

@@ -214,10 +214,10 @@ TEST_P(DenseOps, GatedSilu) {
       gate_up[0] = -100;  // exp(100) does not fit in float32
       const Tensor out(backend(), rows, cols, dtype());
       const Tensor expected(oracle(), rows, cols, DType::kFloat32);
-      ASSERT_OK(
-          backend().gated_silu(Tensor(backend(), rows, 2 * cols, DType::kFloat32, gate_up), out));
-      ASSERT_OK(oracle().gated_silu(Tensor(oracle(), rows, 2 * cols, DType::kFloat32, gate_up),
-                                    expected));
+      ASSERT_OK(backend().gated(Activation::kSilu,
+                                Tensor(backend(), rows, 2 * cols, DType::kFloat32, gate_up), out));
+      ASSERT_OK(oracle().gated(
+          Activation::kSilu, Tensor(oracle(), rows, 2 * cols, DType::kFloat32, gate_up), expected));
       expect_near(out.values(), expected.values(), kFloatError + rounding_of(dtype()), 1e-6);
     }
   }
@@ -238,7 +238,8 @@ TEST_P(DenseOps, GatedGelu) {
       expected.push_back(static_cast<float>(gelu * gate_up[i / cols * 2 * cols + cols + i % cols]));
     }
     const Tensor out(backend(), 3, cols, dtype());
-    ASSERT_OK(backend().gated_gelu(Tensor(backend(), 3, 2 * cols, DType::kFloat32, gate_up), out));
+    ASSERT_OK(backend().gated(Activation::kGeluTanh,
+                              Tensor(backend(), 3, 2 * cols, DType::kFloat32, gate_up), out));
     expect_near(out.values(), expected, kFloatError + rounding_of(dtype()), 1e-5);
   }
 }
@@ -301,7 +302,7 @@ TEST_P(DenseOps, AStepWithoutRowsIsNoError) {
   for (const RowSet rows : {RowSet::kAll, RowSet::kSampled}) {
     ASSERT_OK(backend().attention(*storage, 0, spec, rows, wide, activation));
   }
-  ASSERT_OK(backend().gated_silu(twice, activation));
+  ASSERT_OK(backend().gated(Activation::kSilu, twice, activation));
   ASSERT_OK(backend().gather_sampled(wide, wide));
   ASSERT_OK(backend().download(wide, {}));
   ASSERT_OK(backend().argmax(wide, {}));

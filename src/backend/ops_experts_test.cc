@@ -108,6 +108,10 @@ TEST_P(ExpertOps, RowsAreGatheredAndAdded) {
                           std::span(shares).first(2), sum)
                 .code(),
             StatusCode::kInvalidArgument);
+  const std::vector<int32_t> twice = {1, 4, 4};
+  EXPECT_EQ(
+      backend().add_rows(Tensor(backend(), 3, kCols, DType::kFloat32), twice, shares, sum).code(),
+      StatusCode::kInvalidArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ExpertOps, testing::ValuesIn(backend_cases()), case_name);

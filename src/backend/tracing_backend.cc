@@ -110,13 +110,10 @@ class TracingBackend : public Backend {
     }
     return inner_->attention(storage, layer, spec, rows, q, out);
   }
-  Status gated_silu(const TensorView& gate_up, const TensorView& out) override {
-    const TraceSpan span(trace_.get(), "gated_silu", {{"rows", out.rows}, {"cols", out.cols}});
-    return inner_->gated_silu(gate_up, out);
-  }
-  Status gated_gelu(const TensorView& gate_up, const TensorView& out) override {
-    const TraceSpan span(trace_.get(), "gated_gelu", {{"rows", out.rows}, {"cols", out.cols}});
-    return inner_->gated_gelu(gate_up, out);
+  Status gated(Activation activation, const TensorView& gate_up, const TensorView& out) override {
+    const char* name = activation == Activation::kSilu ? "gated_silu" : "gated_gelu";
+    const TraceSpan span(trace_.get(), name, {{"rows", out.rows}, {"cols", out.cols}});
+    return inner_->gated(activation, gate_up, out);
   }
   Status soft_cap(const TensorView& x, float cap) override {
     const TraceSpan span(trace_.get(), "soft_cap", {{"rows", x.rows}, {"cols", x.cols}});

@@ -83,7 +83,7 @@ Results run_everything(Backend& backend) {
   const Tensor attended = matrix(3, kHidden);
   keep(backend.attention(**storage, 0, spec, RowSet::kAll, normed, attended), attended);
   const Tensor gated = matrix(3, kHidden);
-  keep(backend.gated_silu(product, gated), gated);
+  keep(backend.gated(Activation::kSilu, product, gated), gated);
   const Tensor sampled = matrix(2, kHidden);
   keep(backend.gather_sampled(attended, sampled), sampled);
   const Tensor last = matrix(2, kHidden);

@@ -86,17 +86,11 @@ Expected<std::unique_ptr<Decoder>> load_decoder(const EngineConfig& config, cons
   return Decoder::load(std::move(*weights), *model, backend);
 }
 
+/// Before the weights, which may take minutes to load.
 Status load_text_parts(const ModelFiles& files, EngineParts& parts) {
   Expected<std::optional<Tokenizer>> tokenizer = files.tokenizer();
   if (!tokenizer.ok()) return tokenizer.status();
-  if (*tokenizer) {
-    if ((*tokenizer)->vocab_size() > parts.model.vocab_size) {
-      return failed_precondition(
-          fmt::format("{}: its tokenizer has {} tokens, but the model's vocabulary has {}",
-                      parts.config.model_path, (*tokenizer)->vocab_size(), parts.model.vocab_size));
-    }
-    parts.tokenizer = std::make_shared<const Tokenizer>(std::move(**tokenizer));
-  }
+  if (*tokenizer) parts.tokenizer = std::make_shared<const Tokenizer>(std::move(**tokenizer));
   Expected<std::optional<ChatTemplate>> chat_template = files.chat_template();
   if (!chat_template.ok()) return chat_template.status();
   parts.chat_template = std::move(*chat_template);
@@ -117,6 +111,15 @@ Status load_text_parts(const ModelFiles& files, EngineParts& parts) {
   return {};
 }
 
+Status check_vocabulary(const EngineParts& parts) {
+  if (parts.tokenizer == nullptr || parts.tokenizer->vocab_size() <= parts.model.vocab_size) {
+    return {};
+  }
+  return failed_precondition(
+      fmt::format("{}: its tokenizer has {} tokens, but the model's vocabulary has {}",
+                  parts.config.model_path, parts.tokenizer->vocab_size(), parts.model.vocab_size));
+}
+
 void describe_model(const ModelFiles* files, EngineParts& parts) {
   const ModelConfig& config = parts.decoder->config();
   parts.model.name = files == nullptr ? fs::path(parts.config.random_weights_config).stem().string()
@@ -125,7 +128,8 @@ void describe_model(const ModelFiles* files, EngineParts& parts) {
   parts.model.architecture = config.architecture;
   parts.model.num_parameters = parts.decoder->num_parameters();
   parts.model.vocab_size = config.vocab_size;
-  parts.stop_token_ids = config.eos_token_ids;
+  parts.stop_token_ids.insert(parts.stop_token_ids.begin(), config.eos_token_ids.begin(),
+                              config.eos_token_ids.end());
 }
 
 void finish_config(EngineParts& parts) {
@@ -215,13 +219,14 @@ Expected<EngineParts> load_engine_parts(const EngineConfig& config) {
     if (!opened.ok()) return opened.status();
     files = std::move(*opened);
   }
+  if (files != nullptr) {
+    if (Status status = load_text_parts(*files, parts); !status.ok()) return status;
+  }
   auto decoder = load_decoder(parts.config, files.get(), *parts.backend);
   if (!decoder.ok()) return decoder.status();
   parts.decoder = std::move(*decoder);
   describe_model(files.get(), parts);
-  if (files != nullptr) {
-    if (Status status = load_text_parts(*files, parts); !status.ok()) return status;
-  }
+  if (Status status = check_vocabulary(parts); !status.ok()) return status;
   finish_config(parts);
   // The types of KV and of stored weights enter the keys; the decoder's fingerprint covers the
   // checkpoint, settings and activations.

@@ -46,6 +46,10 @@ void add_names(const LinearRef& weight, std::vector<std::string>& names) {
   if (!weight.bias.empty()) names.push_back(weight.bias);
 }
 
+void add_names(const MlpDescription& mlp, std::vector<std::string>& names) {
+  for (const LinearRef* weight : {&mlp.gate, &mlp.up, &mlp.down}) add_names(*weight, names);
+}
+
 }  // namespace
 
 std::vector<std::string> tensor_names(const ModelDescription& model) {
@@ -59,10 +63,15 @@ std::vector<std::string> tensor_names(const ModelDescription& model) {
                              &layer.attention_post_norm, &layer.mlp_norm, &layer.mlp_post_norm}) {
       add_name(*norm, names);
     }
-    for (const LinearRef* weight : {&layer.q, &layer.k, &layer.v, &layer.o, &layer.mlp.gate,
-                                    &layer.mlp.up, &layer.mlp.down}) {
+    for (const LinearRef* weight : {&layer.q, &layer.k, &layer.v, &layer.o}) {
       add_names(*weight, names);
     }
+    if (!layer.experts) {
+      add_names(layer.mlp, names);
+      continue;
+    }
+    add_names(layer.experts->router, names);
+    for (const MlpDescription& expert : layer.experts->experts) add_names(expert, names);
   }
   return names;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/ops.h"
 #include "backend/rope.h"
 #include "model/model_config.h"
 
@@ -26,10 +27,6 @@ struct LinearRef {
   int64_t num_rows = 0;  // out_features
   std::string bias;      // the tensor [num_rows] that is added; empty: none
 };
-
-/// What gates an MLP: x / (1 + e^-x), or x times the normal distribution up to x, in its form with
-/// tanh.
-enum class Activation : uint8_t { kSilu, kGeluTanh };
 
 /// down(activation(gate x) * up x).
 struct MlpDescription {

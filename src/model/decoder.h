@@ -66,7 +66,6 @@ class Decoder {
                      const TensorView& residual);
   Status run_expert(const DecoderLayer& layer, size_t expert, const TensorView& normed,
                     const TensorView& residual);
-  Status gate(const DecoderLayer& layer, const TensorView& gate_up, const TensorView& out);
   Status enter(const std::vector<float>& norm, const TensorView& residual, const TensorView& out);
   Status leave(const DecoderLayer& layer, const Projection& projection, const TensorView& x,
                const std::vector<float>& norm, const TensorView& residual);

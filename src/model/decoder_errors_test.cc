@@ -107,8 +107,8 @@ class ThrowingBackend : public Backend {
     if (throws) throw std::runtime_error("a library threw");
     return inner_->attention(storage, layer, spec, rows, q, out);
   }
-  Status gated_silu(const TensorView& gate_up, const TensorView& out) override {
-    return inner_->gated_silu(gate_up, out);
+  Status gated(Activation activation, const TensorView& gate_up, const TensorView& out) override {
+    return inner_->gated(activation, gate_up, out);
   }
   Status gather_sampled(const TensorView& x, const TensorView& out) override {
     return inner_->gather_sampled(x, out);

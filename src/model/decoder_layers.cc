@@ -82,7 +82,7 @@ Status Decoder::run_mlp(const DecoderLayer& layer, const TensorView& residual) {
   const TensorView gate_up = workspace_.gate_up.view(residual.rows);
   const TensorView gated = workspace_.gated.view(residual.rows);
   status = multiply(layer.gate_up, normed, gate_up, false);
-  if (status.ok()) status = gate(layer, gate_up, gated);
+  if (status.ok()) status = backend_.gated(layer.activation, gate_up, gated);
   if (status.ok()) status = leave(layer, layer.down, gated, layer.mlp_post_norm, residual);
   return status;
 }
@@ -116,15 +116,10 @@ Status Decoder::run_expert(const DecoderLayer& layer, size_t expert, const Tenso
   const TensorView y = workspace_.expert_out.view(num_rows);
   Status status = backend_.gather_rows(normed, rows, x);
   if (status.ok()) status = multiply(weights.gate_up, x, gate_up, false);
-  if (status.ok()) status = gate(layer, gate_up, gated);
+  if (status.ok()) status = backend_.gated(layer.activation, gate_up, gated);
   if (status.ok()) status = multiply(weights.down, gated, y, false);
   if (status.ok()) status = backend_.add_rows(y, rows, shares, residual);
   return status;
-}
-
-Status Decoder::gate(const DecoderLayer& layer, const TensorView& gate_up, const TensorView& out) {
-  return layer.activation == Activation::kGeluTanh ? backend_.gated_gelu(gate_up, out)
-                                                   : backend_.gated_silu(gate_up, out);
 }
 
 /// What a half of a layer multiplies: the residual stream, normalized or, without a norm, as it is.

@@ -9,9 +9,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "model/architecture.h"
 #include "model/test_decoder.h"
 #include "model/test_goldens.h"
 
@@ -188,6 +190,19 @@ TEST_P(GoldenDecoder, ParametersAreThoseOfTheFile) {
     bytes += static_cast<int64_t>(store->find(name)->bytes.size());
   }
   EXPECT_EQ(model.decoder->num_parameters(), bytes / 4);
+}
+
+TEST(ModelDescription, NamesTheTensorsOfTheFile) {
+  for (const std::string name : kGoldenModels) {
+    SCOPED_TRACE(name);
+    const auto store = TensorStore::open(golden_dir(name));
+    const auto config = load_model_config(golden_dir(name));
+    ASSERT_TRUE(store.ok() && config.ok());
+    const ModelDescription model = find_architecture(config->architecture)->describe(*config);
+    const std::vector<std::string> names = tensor_names(model);
+    const std::vector<std::string> stored = store->names();
+    EXPECT_EQ(std::set(names.begin(), names.end()), std::set(stored.begin(), stored.end()));
+  }
 }
 
 TEST_P(GoldenDecoder, RefusesTokensOutsideTheVocabulary) {

@@ -265,7 +265,10 @@ TEST(Families, Gemma3HasTwoRopesInBothSpellings) {
   const ModelConfig newer = gemma(
       R"(,"rope_parameters":{"full_attention":{"rope_type":"linear","factor":8.0,"rope_theta":5e5},)"
       R"("sliding_attention":{"rope_type":"default","rope_theta":2e4}})");
-  for (const ModelConfig& config : {older, newer}) {
+  const ModelConfig theta_around = gemma(
+      R"(,"rope_theta":5e5,"rope_local_base_freq":2e4,"rope_parameters":{"full_attention":)"
+      R"({"rope_type":"linear","factor":8.0}},"rope_scaling":{"type":"linear","factor":8.0})");
+  for (const ModelConfig& config : {older, newer, theta_around}) {
     EXPECT_EQ(config.rope.theta, 5e5);
     ASSERT_TRUE(std::holds_alternative<LinearRopeScaling>(config.rope.scaling));
     EXPECT_EQ(std::get<LinearRopeScaling>(config.rope.scaling).factor, 8);

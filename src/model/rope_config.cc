@@ -144,6 +144,19 @@ RopeConfig read_object(const ConfigReader& reader, const Surroundings& around) {
   return rope;
 }
 
+/// rope_parameters: an object of fields or, in newer files, one such object for each kind of
+/// layers.
+std::optional<ConfigReader> find_parameters(const ConfigReader& reader, std::string_view kind) {
+  std::optional<ConfigReader> parameters = reader.object("rope_parameters");
+  if (!parameters) return parameters;
+  for (const std::string_view of : {"full_attention", "sliding_attention"}) {
+    if (kind.empty() && parameters->has(of)) {
+      parameters->fail(of, "is a RoPE of its own, which is not supported for this architecture");
+    }
+  }
+  return !kind.empty() && parameters->has(kind) ? parameters->object(kind) : parameters;
+}
+
 }  // namespace
 
 RopeConfig read_rope(const ConfigReader& reader, const RopeContext& context) {
@@ -155,7 +168,7 @@ RopeConfig read_rope(const ConfigReader& reader, const RopeContext& context) {
     around.original_max_position_embeddings =
         reader.integer("original_max_position_embeddings", 1, kMaxPositions);
   }
-  const auto parameters = reader.object("rope_parameters");
+  const auto parameters = find_parameters(reader, context.layer_kind);
   const auto scaling = reader.object("rope_scaling");
   if (!parameters && !scaling) {
     return {around.theta, rotary_dim_of(reader, context.head_dim, around.rotary_share), {}};

@@ -22,6 +22,9 @@ struct RopeContext {
   int64_t max_position_embeddings = 0;
   int64_t max_model_len = 0;
   double default_theta = 10000.0;  // where the file has none
+  /// The kind of layers (of layer_types) whose RoPE it is, in files that have one for each kind.
+  /// Empty: the family has one for all, and such files are refused.
+  std::string_view layer_kind = {};
 };
 
 /// Reads config.json's `rope_parameters`, or its `rope_theta` and `rope_scaling`, whose `rope_type`

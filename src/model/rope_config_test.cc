@@ -103,6 +103,8 @@ TEST(RopeConfig, RefusesByName) {
       {R"("rope_theta":-1)", "rope_theta is -1"},
       {R"("rope_parameters":3)", "rope_parameters is 3; it must be an object"},
       {R"("rope_parameters":{"rope_theta":0})", "rope_parameters: rope_theta is 0"},
+      {R"("rope_parameters":{"full_attention":{"rope_type":"yarn","factor":2.0}})",
+       "rope_parameters: full_attention is a RoPE of its own"},
       {R"("rope_parameters":{"rope_type":"dynamic","factor":2.0})",
        "rope_parameters: rope_type is \"dynamic\", which is not supported here; supported: "
        "\"default\", \"linear\", \"llama3\", \"yarn\""},

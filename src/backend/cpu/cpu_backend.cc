@@ -11,6 +11,7 @@
 #include "backend/cpu/kernel_list.h"
 #include "backend/cpu/kv_ops.h"
 #include "backend/cpu/linear.h"
+#include "backend/host_experts.h"
 #include "backend/op_checks.h"
 #include "backend/ops.h"
 #include "base/thread_pool.h"
@@ -73,9 +74,10 @@ class CpuBackend : public Backend {
                   const TensorView& v) override;
   Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec, RowSet rows,
                    const TensorView& q, const TensorView& out) override;
-  Status gated_silu(const TensorView& gate_up, const TensorView& out) override;
-  Status gated_gelu(const TensorView& gate_up, const TensorView& out) override;
+  Status gated(Activation activation, const TensorView& gate_up, const TensorView& out) override;
   Status soft_cap(const TensorView& x, float cap) override;
+  Status choose_experts(const TensorView& logits, const ExpertChoice& choice,
+                        ExpertRows& chosen) override;
   Status gather_rows(const TensorView& x, std::span<const int32_t> rows,
                      const TensorView& out) override;
   Status add_rows(const TensorView& x, std::span<const int32_t> rows, std::span<const float> shares,
@@ -304,21 +306,22 @@ Status CpuBackend::attention(const KvStorage& storage, int layer, const Attentio
   return unknown_window(spec.window);
 }
 
-Status CpuBackend::gated_silu(const TensorView& gate_up, const TensorView& out) {
+Status CpuBackend::gated(Activation activation, const TensorView& gate_up, const TensorView& out) {
   if (Status status = check_gated(gate_up, out, dtype_); !status) return status;
+  const auto kernel = activation == Activation::kSilu ? kernels_.gated_silu : kernels_.gated_gelu;
   for_rows(out.rows, out.cols, [&](int64_t r) {
     const auto* gate = gate_up.row_as<float>(r);
-    kernels_.gated_silu(gate, gate + out.cols, out.cols, dtype_, out.row(r));
+    kernel(gate, gate + out.cols, out.cols, dtype_, out.row(r));
   });
   return {};
 }
 
-Status CpuBackend::gated_gelu(const TensorView& gate_up, const TensorView& out) {
-  if (Status status = check_gated(gate_up, out, dtype_); !status) return status;
-  for_rows(out.rows, out.cols, [&](int64_t r) {
-    const auto* gate = gate_up.row_as<float>(r);
-    kernels_.gated_gelu(gate, gate + out.cols, out.cols, dtype_, out.row(r));
-  });
+Status CpuBackend::choose_experts(const TensorView& logits, const ExpertChoice& choice,
+                                  ExpertRows& chosen) {
+  if (Status status = begin_choice(logits, choice, chosen); !status) return status;
+  for_rows(logits.rows, logits.cols * choice.per_row,
+           [&](int64_t r) { choose_of_row(logits, choice, r, chosen); });
+  group_by_expert(logits.cols, choice, chosen);
   return {};
 }
 

@@ -74,8 +74,7 @@ class CudaBackend : public Backend {
                   const TensorView& v) override;
   Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec, RowSet rows,
                    const TensorView& q, const TensorView& out) override;
-  Status gated_silu(const TensorView& gate_up, const TensorView& out) override;
-  Status gated_gelu(const TensorView& gate_up, const TensorView& out) override;
+  Status gated(Activation activation, const TensorView& gate_up, const TensorView& out) override;
   Status soft_cap(const TensorView& x, float cap) override;
   Status choose_experts(const TensorView& logits, const ExpertChoice& choice,
                         ExpertRows& chosen) override;

@@ -141,14 +141,9 @@ Status CudaBackend::attention(const KvStorage& storage, int layer, const Attenti
       stream_);
 }
 
-Status CudaBackend::gated_silu(const TensorView& gate_up, const TensorView& out) {
+Status CudaBackend::gated(Activation activation, const TensorView& gate_up, const TensorView& out) {
   if (Status status = check_gated(gate_up, out, dtype_); !status) return status;
-  return launch_gated_silu(gate_up, out, stream_);
-}
-
-Status CudaBackend::gated_gelu(const TensorView& gate_up, const TensorView& out) {
-  if (Status status = check_gated(gate_up, out, dtype_); !status) return status;
-  return launch_gated_gelu(gate_up, out, stream_);
+  return launch_gated(activation, gate_up, out, stream_);
 }
 
 Status CudaBackend::soft_cap(const TensorView& x, float cap) {

@@ -110,13 +110,13 @@ struct GeluTanh {
   }
 };
 
-template <typename Activation, typename T>
+template <typename Function, typename T>
 __global__ void gated(const float* gate_up, int64_t stride, T* out, int64_t out_stride,
                       int64_t cols) {
   const int64_t c = int64_t{blockIdx.y} * kThreads + threadIdx.x;
   if (c >= cols) return;
   const float* from = gate_up + blockIdx.x * stride;
-  out[blockIdx.x * out_stride + c] = from_float<T>(Activation::of(from[c]) * from[cols + c]);
+  out[blockIdx.x * out_stride + c] = from_float<T>(Function::of(from[c]) * from[cols + c]);
 }
 
 __global__ void soft_cap(float* x, int64_t stride, float cap, int64_t cols) {
@@ -252,28 +252,25 @@ Status launch_add_scaled(const TensorView& x, float factor, const TensorView& ou
 
 namespace {
 
-template <typename Activation>
-Status launch_gated(std::string_view name, const TensorView& gate_up, const TensorView& out,
-                    cudaStream_t stream) {
+template <typename Function>
+Status launch_gated_by(const TensorView& gate_up, const TensorView& out, cudaStream_t stream) {
   if (out.rows == 0 || out.cols == 0) return {};
   const dim3 grid(static_cast<unsigned>(out.rows),
                   static_cast<unsigned>((out.cols + kThreads - 1) / kThreads));
   with_element_type(out.dtype, [&]<typename T>(T) {
-    gated<Activation><<<grid, kThreads, 0, stream>>>(static_cast<const float*>(gate_up.data),
-                                                     gate_up.row_stride, static_cast<T*>(out.data),
-                                                     out.row_stride, out.cols);
+    gated<Function><<<grid, kThreads, 0, stream>>>(static_cast<const float*>(gate_up.data),
+                                                   gate_up.row_stride, static_cast<T*>(out.data),
+                                                   out.row_stride, out.cols);
   });
-  return launch_status(name);
+  return launch_status("gated");
 }
 
 }  // namespace
 
-Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream) {
-  return launch_gated<Silu>("gated_silu", gate_up, out, stream);
-}
-
-Status launch_gated_gelu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream) {
-  return launch_gated<GeluTanh>("gated_gelu", gate_up, out, stream);
+Status launch_gated(Activation activation, const TensorView& gate_up, const TensorView& out,
+                    cudaStream_t stream) {
+  return activation == Activation::kSilu ? launch_gated_by<Silu>(gate_up, out, stream)
+                                         : launch_gated_by<GeluTanh>(gate_up, out, stream);
 }
 
 Status launch_soft_cap(const TensorView& x, float cap, cudaStream_t stream) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "anyslot/status.h"
+#include "backend/ops.h"
 #include "base/tensor_view.h"
 
 // Matrices are row-major in device memory; see ops.h for what each operation computes.
@@ -22,8 +23,8 @@ Status launch_add_bias(const TensorView& x, const float* bias, cudaStream_t stre
 Status launch_scale(const TensorView& x, float factor, const TensorView& out, cudaStream_t stream);
 Status launch_add_scaled(const TensorView& x, float factor, const TensorView& out,
                          cudaStream_t stream);
-Status launch_gated_silu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream);
-Status launch_gated_gelu(const TensorView& gate_up, const TensorView& out, cudaStream_t stream);
+Status launch_gated(Activation activation, const TensorView& gate_up, const TensorView& out,
+                    cudaStream_t stream);
 Status launch_soft_cap(const TensorView& x, float cap, cudaStream_t stream);
 /// out[k] = x[indices[k]]
 Status launch_gather(const TensorView& x, const int32_t* indices, const TensorView& out,

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <numbers>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,12 @@ namespace anyslot {
 
 namespace reference {
 namespace {
+
+double activated(Activation activation, double x) {
+  if (activation == Activation::kSilu) return x / (1 + std::exp(-x));
+  const double inner = std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * x * x * x);
+  return x / 2 * (1 + std::tanh(inner));
+}
 
 class HostBuffer : public DeviceBuffer {
  public:
@@ -67,7 +74,7 @@ class ReferenceBackend : public Backend {
                   const TensorView& v) override;
   Status attention(const KvStorage& storage, int layer, const AttentionSpec& spec, RowSet rows,
                    const TensorView& q, const TensorView& out) override;
-  Status gated_silu(const TensorView& gate_up, const TensorView& out) override;
+  Status gated(Activation activation, const TensorView& gate_up, const TensorView& out) override;
   Status gather_sampled(const TensorView& x, const TensorView& out) override;
   Status download(const TensorView& x, std::span<float> out) override;
 
@@ -210,12 +217,13 @@ Status ReferenceBackend::attention(const KvStorage& storage, int layer, const At
   return {};
 }
 
-Status ReferenceBackend::gated_silu(const TensorView& gate_up, const TensorView& out) {
+Status ReferenceBackend::gated(Activation activation, const TensorView& gate_up,
+                               const TensorView& out) {
   if (Status status = check_gated(gate_up, out, dtype_); !status) return status;
   for (int64_t r = 0; r < out.rows; ++r) {
     std::vector<double> gate = load_row(gate_up, r, 0, out.cols);
     const std::vector<double> up = load_row(gate_up, r, out.cols, out.cols);
-    for (size_t c = 0; c < up.size(); ++c) gate[c] = gate[c] / (1 + std::exp(-gate[c])) * up[c];
+    for (size_t c = 0; c < up.size(); ++c) gate[c] = activated(activation, gate[c]) * up[c];
     store_row(out, r, 0, gate);
   }
   return {};

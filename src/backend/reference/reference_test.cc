@@ -160,7 +160,8 @@ TEST(Reference, GatedSiluByHand) {
   const auto backend = reference_backend();
   const std::vector<float> gate_up = {0, 1, -1, 5, 2, 3};
   const Tensor out(*backend, 1, 3, DType::kFloat32);
-  ASSERT_OK(backend->gated_silu(Tensor(*backend, 1, 6, DType::kFloat32, gate_up), out));
+  ASSERT_OK(
+      backend->gated(Activation::kSilu, Tensor(*backend, 1, 6, DType::kFloat32, gate_up), out));
   expect_near(out.values(), std::vector<float>{0, 2 * 0.7310586F, -3 * 0.2689414F}, 1e-6, 0);
 }
 

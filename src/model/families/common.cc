@@ -150,7 +150,8 @@ RopeContext rope_context(const FamilyTraits& traits, const ModelConfig& config) 
           .rotary = traits.rotary,
           .max_position_embeddings = config.max_position_embeddings,
           .max_model_len = config.max_model_len,
-          .default_theta = traits.default_theta};
+          .default_theta = traits.default_theta,
+          .layer_kind = traits.rope_kind};
 }
 
 ModelDescription describe_common(const ModelConfig& config) {

@@ -19,7 +19,8 @@ struct FamilyTraits {
   bool tied_by_default = false;
   RotaryPart rotary = RotaryPart::kAll;
   double default_theta = 10000.0;
-  bool has_windows = false;  // else layers that have one are refused
+  std::string_view rope_kind = {};  // see RopeContext::layer_kind
+  bool has_windows = false;         // else layers that have one are refused
   std::string_view activation_key = "hidden_act";
   std::string_view activation = "silu";
 };

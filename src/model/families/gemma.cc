@@ -61,19 +61,15 @@ ModelDescription describe_gemma(const ModelConfig& config) {
   return model;
 }
 
-/// Newer files have an object with a RoPE for each kind of layers; in older ones rope_scaling is of
-/// the layers that see everything.
-void read_gemma3_ropes(const ConfigReader& reader, const FamilyTraits& traits,
-                       ModelConfig& config) {
-  const RopeContext context = rope_context(traits, config);
-  RopeContext local = context;
-  local.default_theta = 10000.0;
+/// Newer files have an object with a RoPE for each kind of layers. In older ones rope_scaling is of
+/// the layers that see everything; so is what read_common_config has read.
+void read_local_rope(const ConfigReader& reader, const FamilyTraits& traits, ModelConfig& config) {
+  RopeContext context = rope_context(traits, config);
+  context.default_theta = 10000.0;
   const auto kinds = reader.object("rope_parameters");
-  const auto of_full = kinds ? kinds->object("full_attention") : std::nullopt;
-  const auto of_local = kinds ? kinds->object("sliding_attention") : std::nullopt;
-  if (of_full) config.rope = read_rope_object(*of_full, context);
-  config.local_rope = of_local ? read_rope_object(*of_local, local)
-                               : read_plain_rope(reader, "rope_local_base_freq", local);
+  const auto parameters = kinds ? kinds->object("sliding_attention") : std::nullopt;
+  config.local_rope = parameters ? read_rope_object(*parameters, context)
+                                 : read_plain_rope(reader, "rope_local_base_freq", context);
 }
 
 }  // namespace
@@ -88,13 +84,14 @@ void read_gemma2_config(const ConfigReader& reader, ModelConfig& config) {
 ModelDescription describe_gemma2(const ModelConfig& config) { return describe_gemma(config); }
 
 void read_gemma3_config(const ConfigReader& reader, ModelConfig& config) {
-  const FamilyTraits traits = gemma_traits(1e6);
+  FamilyTraits traits = gemma_traits(1e6);
+  traits.rope_kind = "full_attention";
   const int64_t pattern =
       reader.integer("sliding_window_pattern", 1, kMaxPositions,
                      reader.integer("_sliding_window_pattern", 1, kMaxPositions, 6));
   const auto is_local = [pattern](int layer) { return (layer + 1) % pattern != 0; };
   read_gemma(reader, traits, is_local, config);
-  read_gemma3_ropes(reader, traits, config);
+  read_local_rope(reader, traits, config);
   if (reader.has("attn_logit_softcapping")) {
     reader.fail("attn_logit_softcapping", "is set, which is not supported for this architecture");
   }

@@ -1,5 +1,6 @@
 #include "model/gguf/gguf_file.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "model/json_file.h"
@@ -22,6 +23,16 @@ Status check_kind(const GgufFile& file) {
   if (kind != "model") {
     fields.fail("general.type",
                 "is " + quote_name(kind) + "; only files of whole models can be loaded");
+  }
+  // Blocks are laid out anew with each version.
+  constexpr int64_t kQuantization = 2;
+  const int64_t quantization =
+      fields.integer("general.quantization_version").value_or(kQuantization);
+  if (quantization != kQuantization && std::ranges::any_of(file.tensors(), [](const auto& entry) {
+        return !entry.second.type->dtype.has_value();
+      })) {
+    fields.fail("general.quantization_version",
+                "is " + std::to_string(quantization) + "; only 2 can be read");
   }
   return status;
 }

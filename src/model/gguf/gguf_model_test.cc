@@ -206,6 +206,12 @@ const std::vector<Refusal> kRefusals = {
      "llama-gguf-split --merge"},
     {"Adapter", [](GgufWriter& f) { f.add_text("general.type", "adapter"); },
      "general.type is \"adapter\""},
+    {"QuantizationVersion",
+     [](GgufWriter& f) {
+       f.add_u32("general.quantization_version", 1);
+       f.add_tensor("spare.weight", {32}, kQ8_0, std::string(34, '\0'));
+     },
+     "general.quantization_version is 1; only 2 can be read"},
     {"Experts", [](GgufWriter& f) { f.add_u32("llama.expert_count", 8); },
      "llama.expert_count asks for something that is not supported"},
     {"NotCausal", [](GgufWriter& f) { f.add_bool("llama.attention.causal", false); },

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -86,7 +87,7 @@ class GgufWeights final : public WeightSource {
     return {view_of(tensor, file_->data(tensor).data(), *tensor.type->dtype), nullptr};
   }
 
-  LoadedTensor decoded(const GgufTensor& tensor) const {
+  LoadedTensor decoded(const GgufTensor& tensor) {
     constexpr size_t kChunkBlocks = 4096;
     const GgufTensorType& type = *tensor.type;
     const std::span<const std::byte> blocks = file_->data(tensor);
@@ -96,9 +97,9 @@ class GgufWeights final : public WeightSource {
     loaded.memory = std::make_unique_for_overwrite<std::byte[]>(count * sizeof(float));
     loaded.view = view_of(tensor, loaded.memory.get(), DType::kFloat32);
     const std::span<float> out(static_cast<float*>(loaded.view.data), count);
-    ThreadPool threads(num_threads_);
     const auto num_chunks = static_cast<int64_t>((num_blocks + kChunkBlocks - 1) / kChunkBlocks);
-    threads.parallel_for(num_chunks, [&](int64_t chunk, int) {
+    if (threads_ == nullptr) threads_ = std::make_unique<ThreadPool>(num_threads_);
+    threads_->parallel_for(num_chunks, [&](int64_t chunk, int) {
       const size_t begin = static_cast<size_t>(chunk) * kChunkBlocks;
       const size_t size = std::min(kChunkBlocks, num_blocks - begin);
       decode_gguf_blocks(type, blocks.subspan(begin * type.block_bytes, size * type.block_bytes),
@@ -121,6 +122,7 @@ class GgufWeights final : public WeightSource {
   const GgufArchitecture& architecture_;  // a row of the table
   int64_t head_dim_;
   int num_threads_;
+  std::unique_ptr<ThreadPool> threads_;  // once blocks are decoded
 };
 
 /// A tensor that nothing reads would be a part of the model that is left out.
