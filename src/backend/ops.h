@@ -63,6 +63,7 @@ struct AttentionSpec {
 struct ModelNeeds {
   bool score_caps = false;
   bool experts = false;
+  int head_dim = 0;  // 0: any
 };
 
 /// What gates an MLP: silu(x) = x / (1 + e^-x), or gelu(x) in its form with tanh, x / 2 * (1 +
@@ -236,8 +237,12 @@ class Backend {
 std::unique_ptr<Backend> create_reference_backend(const BackendOptions& options);
 /// oneDNN and this project's attention kernels.
 Expected<std::unique_ptr<Backend>> create_cpu_backend(const BackendOptions& options);
+/// What check_needs of such a backend says, known in any build and on any machine.
+Status check_cpu_needs(const ModelNeeds& needs);
 /// cuBLASLt and this project's kernels, on the first NVIDIA GPU. Fails with kFailedPrecondition
 /// when the build or the machine has none.
 Expected<std::unique_ptr<Backend>> create_cuda_backend(const BackendOptions& options);
+/// As check_cpu_needs.
+Status check_cuda_needs(const ModelNeeds& needs);
 
 }  // namespace anyslot

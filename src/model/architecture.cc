@@ -37,43 +37,14 @@ constexpr Gap kGaps[] = {
     {"Qwen2MoeForCausalLM", "experts that all tokens share"},
 };
 
-void add_name(const std::optional<WeightRef>& weight, std::vector<std::string>& names) {
-  if (weight) names.push_back(weight->name);
-}
-
-void add_names(const LinearRef& weight, std::vector<std::string>& names) {
-  names.push_back(weight.tensor.name);
-  if (!weight.bias.empty()) names.push_back(weight.bias);
-}
-
-void add_names(const MlpDescription& mlp, std::vector<std::string>& names) {
-  for (const LinearRef* weight : {&mlp.gate, &mlp.up, &mlp.down}) add_names(*weight, names);
-}
-
 }  // namespace
 
-std::vector<std::string> tensor_names(const ModelDescription& model) {
-  std::vector<std::string> names;
-  for (const auto& weight :
-       {std::optional(model.embedding), std::optional(model.final_norm), model.lm_head}) {
-    add_name(weight, names);
-  }
-  for (const LayerDescription& layer : model.layers) {
-    for (const auto* norm : {&layer.attention_norm, &layer.q_norm, &layer.k_norm,
-                             &layer.attention_post_norm, &layer.mlp_norm, &layer.mlp_post_norm}) {
-      add_name(*norm, names);
-    }
-    for (const LinearRef* weight : {&layer.q, &layer.k, &layer.v, &layer.o}) {
-      add_names(*weight, names);
-    }
-    if (!layer.experts) {
-      add_names(layer.mlp, names);
-      continue;
-    }
-    add_names(layer.experts->router, names);
-    for (const MlpDescription& expert : layer.experts->experts) add_names(expert, names);
-  }
-  return names;
+KvShape kv_shape_of(const ModelConfig& config, DType dtype, int64_t num_blocks) {
+  return {.num_layers = config.num_layers,
+          .num_kv_heads = config.num_kv_heads,
+          .head_dim = config.head_dim,
+          .dtype = dtype,
+          .num_blocks = num_blocks};
 }
 
 const Architecture* find_architecture(std::string_view name) {

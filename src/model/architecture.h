@@ -88,8 +88,8 @@ struct ModelDescription {
   float logit_cap = 0.0F;  // logits are cap * tanh(logit / cap); 0: as they are
 };
 
-/// The names of all tensors that a model's weights are made of.
-std::vector<std::string> tensor_names(const ModelDescription& model);
+/// The KV pool of such a model.
+KvShape kv_shape_of(const ModelConfig& config, DType dtype, int64_t num_blocks);
 
 /// A family of models: how its config.json is read and how that becomes layers. One file in
 /// families/ and one row of the table in architecture.cc per family.

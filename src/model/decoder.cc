@@ -109,11 +109,7 @@ Expected<std::unique_ptr<Decoder>> Decoder::load(std::unique_ptr<WeightSource> s
 }
 
 KvShape Decoder::kv_shape(DType dtype, int64_t num_blocks) const {
-  return {.num_layers = config_.num_layers,
-          .num_kv_heads = config_.num_kv_heads,
-          .head_dim = config_.head_dim,
-          .dtype = dtype,
-          .num_blocks = num_blocks};
+  return kv_shape_of(config_, dtype, num_blocks);
 }
 
 Status Decoder::reserve(int64_t num_rows) {

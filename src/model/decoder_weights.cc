@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "model/weight_list.h"
+
 namespace anyslot {
 
 namespace {
@@ -26,13 +28,6 @@ class WeightLoader {
     return std::move(*loaded);
   }
 
-  /// A tensor that all is taken of.
-  LoadedTensor counted(const WeightRef& ref) {
-    LoadedTensor loaded = tensor(ref);
-    num_parameters_ += loaded.view.rows * loaded.view.cols;
-    return loaded;
-  }
-
   std::unique_ptr<LinearWeight> pack(std::span<const TensorView> parts) {
     if (!status_) return nullptr;
     Expected<std::unique_ptr<LinearWeight>> weight = backend_.load_linear(parts);
@@ -51,7 +46,6 @@ class WeightLoader {
       tensors.push_back(tensor(ref->tensor));
       if (!status_) return {};
       parts.push_back(tensors.back().view.row_range(ref->first_row, ref->num_rows));
-      num_parameters_ += parts.back().rows * parts.back().cols;
     }
     return {pack(parts), biases(refs)};
   }
@@ -64,13 +58,12 @@ class WeightLoader {
     return values;
   }
 
-  int64_t num_parameters() const { return num_parameters_; }
   const Status& status() const { return status_; }
 
  private:
   std::vector<float> vector(const WeightRef& ref) {
     std::vector<float> values;
-    const LoadedTensor loaded = counted(ref);
+    const LoadedTensor loaded = tensor(ref);
     const TensorView& view = loaded.view;
     if (!status_) return values;
     values.reserve(static_cast<size_t>(view.cols));
@@ -98,7 +91,6 @@ class WeightLoader {
   Backend& backend_;
   float norm_offset_;
   Status status_;
-  int64_t num_parameters_ = 0;
 };
 
 void load_experts(const ExpertsDescription& description, WeightLoader& loader,
@@ -146,15 +138,6 @@ DecoderLayer load_layer(const LayerDescription& description, const RopeTable& ro
   return layer;
 }
 
-ModelNeeds needs_of(const ModelDescription& description) {
-  ModelNeeds needs;
-  for (const LayerDescription& layer : description.layers) {
-    needs.score_caps = needs.score_caps || layer.score_cap > 0;
-    needs.experts = needs.experts || layer.experts.has_value();
-  }
-  return needs;
-}
-
 float rounded(float value, DType dtype) {
   float stored = 0.0F;  // as wide as any type
   store_element(&stored, dtype, 0, value);
@@ -171,7 +154,7 @@ Expected<DecoderWeights> load_decoder_weights(const ModelDescription& descriptio
   for (const RopeParameters& rope : description.ropes) {
     weights.ropes.push_back(std::make_unique<RopeTable>(rope));
   }
-  weights.embedding = loader.counted(description.embedding);
+  weights.embedding = loader.tensor(description.embedding);
   weights.embedding_multiplier =
       description.rounds_embedding_multiplier
           ? rounded(description.embedding_multiplier, backend.activation_dtype())
@@ -186,11 +169,11 @@ Expected<DecoderWeights> load_decoder_weights(const ModelDescription& descriptio
   weights.final_norm = loader.norm(description.final_norm);
   for (float& value : weights.final_norm) value *= description.logits_multiplier;
   const LoadedTensor lm_head =
-      description.lm_head ? loader.counted(*description.lm_head) : LoadedTensor();
+      description.lm_head ? loader.tensor(*description.lm_head) : LoadedTensor();
   weights.lm_head =
       loader.pack(std::array{description.lm_head ? lm_head.view : weights.embedding.view});
   if (!loader.status()) return loader.status();
-  weights.num_parameters = loader.num_parameters();
+  weights.num_parameters = weight_sizes(description).num_parameters;
   return weights;
 }
 

@@ -3,6 +3,7 @@
 #include <bit>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "model/architecture.h"
 #include "model/config_object.h"
@@ -123,21 +124,28 @@ Expected<ModelConfig> load_config_file(const std::string& path, int64_t max_mode
   return read_config_object(*json, path, max_model_len);
 }
 
-Expected<ModelConfig> read_config_object(const nlohmann::json& object, const std::string& where,
-                                         int64_t max_model_len) {
+Expected<std::string> read_architecture(const nlohmann::json& object, const std::string& where) {
   Status status;
   const ConfigReader reader(object, where, status);
-  const std::vector<std::string> architectures = reader.texts("architectures");
+  std::vector<std::string> architectures = reader.texts("architectures");
   if (architectures.empty()) reader.fail("architectures", "is missing; it must name the model's");
   if (!status) return status;
+  return std::move(architectures.front());
+}
 
-  const Architecture* architecture = find_architecture(architectures.front());
+Expected<ModelConfig> read_config_object(const nlohmann::json& object, const std::string& where,
+                                         int64_t max_model_len) {
+  const Expected<std::string> name = read_architecture(object, where);
+  if (!name) return name.status();
+  const Architecture* architecture = find_architecture(*name);
   if (architecture == nullptr) {
-    return failed_precondition(where + ": architecture " + quote_name(architectures.front()) + " " +
-                               why_unsupported(architectures.front()));
+    return failed_precondition(where + ": architecture " + quote_name(*name) + " " +
+                               why_unsupported(*name));
   }
+  Status status;
+  const ConfigReader reader(object, where, status);
   ModelConfig config;
-  config.architecture = architectures.front();
+  config.architecture = *name;
   config.max_model_len = max_model_len;
   architecture->read_config(reader, config);
   read_eos_token_ids(reader, config);

@@ -137,12 +137,11 @@ const StoredTensor* TensorStore::find(std::string_view name) const {
   return tensor == tensors_.end() ? nullptr : &tensor->second;
 }
 
-Expected<TensorView> TensorStore::get(std::string_view name, std::span<const int64_t> shape) {
+Status TensorStore::check(std::string_view name, std::span<const int64_t> shape) const {
   const StoredTensor* tensor = find(name);
   if (tensor == nullptr) return failed_precondition(origin_ + ": no tensor " + quote_name(name));
   const std::string where = file_of(*tensor) + ": tensor " + quote_name(name);
-  const std::optional<DType> dtype = loadable_dtype(tensor->dtype);
-  if (!dtype) {
+  if (!loadable_dtype(tensor->dtype)) {
     return failed_precondition(where + " has dtype " + quote_name(tensor->dtype) +
                                "; F32, BF16 and F16 can be loaded");
   }
@@ -150,8 +149,15 @@ Expected<TensorView> TensorStore::get(std::string_view name, std::span<const int
     return failed_precondition(where + " has shape " + shape_text(tensor->shape) +
                                ", where the model's config needs " + shape_text(shape));
   }
+  return {};
+}
+
+Expected<TensorView> TensorStore::get(std::string_view name, std::span<const int64_t> shape) {
+  if (Status status = check(name, shape); !status) return status;
+  const StoredTensor* tensor = find(name);
+  const DType dtype = *loadable_dtype(tensor->dtype);
   const std::byte* data = tensor->bytes.data();
-  if (reinterpret_cast<uintptr_t>(data) % dtype_size(*dtype) != 0) {
+  if (reinterpret_cast<uintptr_t>(data) % dtype_size(dtype) != 0) {
     auto copy = realigned_.find(name);
     if (copy == realigned_.end()) {
       copy = realigned_
@@ -164,7 +170,7 @@ Expected<TensorView> TensorStore::get(std::string_view name, std::span<const int
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
   // TensorView has no read-only form; nothing writes to weights.
-  return TensorView{const_cast<std::byte*>(data), *dtype, rows, cols, cols};
+  return TensorView{const_cast<std::byte*>(data), dtype, rows, cols, cols};
 }
 
 std::vector<std::string> TensorStore::names() const {
@@ -172,6 +178,18 @@ std::vector<std::string> TensorStore::names() const {
   names.reserve(tensors_.size());
   for (const auto& [name, tensor] : tensors_) names.push_back(name);
   return names;
+}
+
+std::vector<TensorInfo> TensorStore::tensors() const {
+  std::vector<TensorInfo> infos;
+  infos.reserve(tensors_.size());
+  for (const auto& [name, tensor] : tensors_) {
+    int64_t count = 1;
+    for (const int64_t dimension : tensor.shape) count *= dimension;
+    infos.push_back({name, tensor.dtype, count, static_cast<int64_t>(tensor.bytes.size()),
+                     loadable_dtype(tensor.dtype)});
+  }
+  return infos;
 }
 
 Digest TensorStore::fingerprint() const {

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/tensor_view.h"
 #include "model/mapped_file.h"
+#include "model/tensor_info.h"
 
 namespace anyslot {
 
@@ -45,8 +46,14 @@ class TensorStore {
   /// that the file holds misaligned is copied once). Valid as long as the store.
   Expected<TensorView> get(std::string_view name, std::span<const int64_t> shape);
 
+  /// Whether get() would succeed, told from the headers alone.
+  Status check(std::string_view name, std::span<const int64_t> shape) const;
+
   /// Ascending.
   std::vector<std::string> names() const;
+  /// The tensors as the headers describe them, their names ascending.
+  std::vector<TensorInfo> tensors() const;
+  int num_files() const { return static_cast<int>(files_.size()); }
 
   /// Identifies the weights, however they are sharded: see WeightDigest.
   Digest fingerprint() const;

@@ -23,6 +23,10 @@ class FileWeights final : public WeightSource {
     return LoadedTensor{*view, nullptr};
   }
 
+  Status check(const WeightRef& weight) const override {
+    return store_.check(weight.name, weight.shape);
+  }
+
   Digest fingerprint() const override { return store_.fingerprint(); }
 
  private:
@@ -49,6 +53,8 @@ class RandomWeights final : public WeightSource {
     }
     return tensor;
   }
+
+  Status check(const WeightRef& /*weight*/) const override { return {}; }
 
   Digest fingerprint() const override {
     return DigestBuilder()

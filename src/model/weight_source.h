@@ -27,6 +27,8 @@ class WeightSource {
 
   /// Fails with kFailedPrecondition, in one line, when the source has no such tensor of that shape.
   virtual Expected<LoadedTensor> load(const WeightRef& weight) = 0;
+  /// Whether load would succeed, told from the headers of the files alone.
+  virtual Status check(const WeightRef& weight) const = 0;
   /// Identifies the weights; see TensorStore::fingerprint for files.
   virtual Digest fingerprint() const = 0;
 };

@@ -54,6 +54,8 @@ class CpuBackend : public Backend {
   std::string description() const override;
   DType activation_dtype() const override { return dtype_; }
 
+  Status check_needs(const ModelNeeds& needs) const override { return check_cpu_needs(needs); }
+
   Expected<std::unique_ptr<DeviceBuffer>> allocate(size_t bytes) override;
   Expected<std::unique_ptr<LinearWeight>> load_linear(std::span<const TensorView> parts) override;
   Expected<std::unique_ptr<KvStorage>> create_kv_storage(const KvShape& shape) override;

@@ -7,6 +7,7 @@
 
 #include "backend/cpu/kernels.h"
 #include "backend/op_checks.h"
+#include "backend/ops.h"
 
 namespace anyslot::cpu {
 
@@ -36,13 +37,7 @@ Status check_shape(const KvShape& shape) {
     return failed_precondition(
         "KV of float16 is not served by the CPU backend: use bfloat16 or float32");
   }
-  if (shape.head_dim % 16 != 0 || shape.head_dim > kMaxHeadDim) {
-    return failed_precondition("no CPU attention kernel serves head_dim " +
-                               std::to_string(shape.head_dim) +
-                               ": it must be a multiple of 16 up to " +
-                               std::to_string(kMaxHeadDim) + "; use the device 'reference'");
-  }
-  return {};
+  return check_cpu_needs({.head_dim = shape.head_dim});
 }
 
 }  // namespace

@@ -66,14 +66,7 @@ std::string CudaBackend::description() const {
          std::string(dtype_name(dtype_)) + " products)";
 }
 
-Status CudaBackend::check_needs(const ModelNeeds& needs) const {
-  const auto refusal = [](const std::string& what) {
-    return failed_precondition(what + " are not served on a GPU: use the device 'cpu'");
-  };
-  if (needs.score_caps) return refusal("models with soft caps of scores (Gemma 2)");
-  if (needs.experts) return refusal("models with experts");
-  return {};
-}
+Status CudaBackend::check_needs(const ModelNeeds& needs) const { return check_cuda_needs(needs); }
 
 Expected<std::unique_ptr<DeviceBuffer>> CudaBackend::allocate(size_t bytes) {
   ++memory_version_;

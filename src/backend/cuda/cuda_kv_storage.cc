@@ -6,23 +6,14 @@
 
 #include "backend/cuda/cuda_check.h"
 #include "backend/op_checks.h"
+#include "backend/ops.h"
 
 namespace anyslot::cuda {
-
-namespace {
-
-constexpr int kMaxHeadDim = 256;
-
-}  // namespace
 
 Expected<std::unique_ptr<CudaKvStorage>> CudaKvStorage::create(const KvShape& shape,
                                                                bool has_page_maps) {
   if (Status status = check_kv_shape(shape); !status) return status;
-  if (shape.head_dim > kMaxHeadDim || shape.head_dim % 8 != 0) {
-    return failed_precondition("head_dim " + std::to_string(shape.head_dim) +
-                               " is not served on this device (multiples of 8 up to " +
-                               std::to_string(kMaxHeadDim) + "): use the device 'reference'");
-  }
+  if (Status status = check_cuda_needs({.head_dim = shape.head_dim}); !status) return status;
   if (shape.num_blocks >
       std::numeric_limits<int64_t>::max() / static_cast<int64_t>(shape.block_bytes())) {
     return resource_exhausted("no memory holds " + std::to_string(shape.num_blocks) +

@@ -32,4 +32,9 @@ inline constexpr std::string_view kRopeFreqs = "rope_freqs.weight";
 inline constexpr std::string_view kRopeFactorsShort = "rope_factors_short.weight";
 inline constexpr std::string_view kRopeFactorsLong = "rope_factors_long.weight";
 
+/// Whether a tensor is one of these.
+constexpr bool is_rope_tensor(std::string_view name) {
+  return name == kRopeFreqs || name == kRopeFactorsShort || name == kRopeFactorsLong;
+}
+
 }  // namespace anyslot

@@ -192,4 +192,21 @@ Expected<ModelConfig> gguf_config(const GgufFile& file, int64_t max_model_len) {
   return read_config_object(config, file.path() + ": its metadata as config.json", max_model_len);
 }
 
+Expected<ConfigOutline> gguf_config_outline(const GgufFile& file) {
+  const Expected<const GgufArchitecture*> known = gguf_architecture(file);
+  Status ignored;
+  const GgufFields fields(file, ignored);
+  const auto name = fields.text("general.architecture");
+  if (!name) return known.status();
+  GgufArchitecture architecture{.name = *name, .family = *name, .windowed = *name};
+  if (known) architecture = **known;
+  Expected<ConfigOutline> outline =
+      read_config_outline(ConfigBuilder(file, architecture, ignored).build(), file.path());
+  if (!outline) return outline;
+  const std::string prefix = std::string(*name) + ".";
+  outline->num_experts = fields.integer(prefix + "expert_count").value_or(0);
+  outline->experts_per_token = fields.integer(prefix + "expert_used_count").value_or(0);
+  return outline;
+}
+
 }  // namespace anyslot

@@ -12,7 +12,6 @@ namespace anyslot {
 
 namespace {
 
-constexpr uint32_t kVersion = 3;
 constexpr uint64_t kMaxKeyBytes = 65535;
 constexpr uint32_t kMaxDimensions = 4;
 constexpr size_t kDefaultAlignment = 32;
@@ -203,10 +202,10 @@ Counts read_counts(HeaderReader& reader) {
     reader.fail("does not begin with \"GGUF\"; this is no GGUF file");
   }
   const auto version = reader.number<uint32_t>("the version");
-  if (reader.ok() && version == __builtin_bswap32(kVersion)) {
+  if (reader.ok() && version == __builtin_bswap32(kGgufVersion)) {
     reader.fail("is big-endian; convert the model anew for a little-endian machine");
   }
-  if (reader.ok() && version != kVersion) {
+  if (reader.ok() && version != kGgufVersion) {
     reader.fail("is GGUF version " + std::to_string(version) +
                 "; version 3 is needed: convert the model anew, with a newer converter");
   }
@@ -277,8 +276,8 @@ GgufTensor read_tensor(HeaderReader& reader, const std::string& what, size_t ali
   if (!reader.ok()) return tensor;
   tensor.type = find_gguf_type(type);
   if (tensor.type == nullptr) {
-    reader.fail(what + " is of type " + gguf_type_name(type) +
-                ", which is not supported; take a file whose tensors are of these types: " +
+    reader.fail(what + " is of type number " + std::to_string(type) +
+                ", which is not known here; take a file whose tensors are of these types: " +
                 supported_gguf_types());
     return tensor;
   }

@@ -14,6 +14,9 @@
 
 namespace anyslot {
 
+/// The version of the format that can be read.
+inline constexpr uint32_t kGgufVersion = 3;
+
 /// Types of metadata, numbered as in the format.
 enum class GgufValueType : uint32_t {
   kUint8,

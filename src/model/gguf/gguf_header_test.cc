@@ -194,10 +194,10 @@ const Damage kDamages[] = {
        f.tensors[0].dimensions = {16, 4};
      },
      "tensor \"matrix\": its shape is impossible for type Q8_0"},
-    {"KnownType", [](GgufWriter& f) { f.tensors[0].type = 23; },
-     "tensor \"matrix\" is of type IQ4_XS, which is not supported; take a file"},
+    {"LargerBlock", [](GgufWriter& f) { f.tensors[0].type = 23; },
+     "tensor \"matrix\": its shape is impossible for type IQ4_XS"},
     {"UnknownType", [](GgufWriter& f) { f.tensors[0].type = 999; },
-     "tensor \"matrix\" is of type number 999, which is not supported"},
+     "tensor \"matrix\" is of type number 999, which is not known here; take a file"},
     {"Misaligned", [](GgufWriter& f) { f.tensors[1].offset += 4; },
      "tensor \"vector\": its offset 100 is no multiple of 32"},
     {"Overlap", [](GgufWriter& f) { f.tensors[1].offset = 64; },

@@ -324,6 +324,14 @@ const std::vector<Refusal> kRefusals = {
        }
      },
      "tensor \"blk.2.ffn_up.weight\" has shape [64, 96], where the metadata need [96, 64]"},
+    {"Type",
+     [](GgufWriter& f) {
+       for (auto& tensor : f.tensors) {
+         if (tensor.name == "blk.1.attn_q.weight") tensor.type = 24;
+       }
+     },
+     "tensor \"blk.1.attn_q.weight\" is of type I8, which is not supported; take a file whose "
+     "tensors are of these types: F32, F16"},
     {"StrangeTensor",
      [](GgufWriter& f) { f.add_tensor("blk.0.attn_sinks.weight", {1}, kF32, "abcd"); },
      "tensor \"blk.0.attn_sinks.weight\" has no place in a model of architecture llama"},

@@ -139,14 +139,29 @@ constexpr GgufTensorType kTypes[] = {
     {12, "Q4_K", 256, 144, std::nullopt, decode_q4_k},
     {13, "Q5_K", 256, 176, std::nullopt, decode_q5_k},
     {14, "Q6_K", 256, 210, std::nullopt, decode_q6_k},
+    // Types that files have and that cannot be read.
+    {9, "Q8_1", 32, 36, std::nullopt, nullptr},
+    {10, "Q2_K", 256, 84, std::nullopt, nullptr},
+    {11, "Q3_K", 256, 110, std::nullopt, nullptr},
+    {15, "Q8_K", 256, 292, std::nullopt, nullptr},
+    {16, "IQ2_XXS", 256, 66, std::nullopt, nullptr},
+    {17, "IQ2_XS", 256, 74, std::nullopt, nullptr},
+    {18, "IQ3_XXS", 256, 98, std::nullopt, nullptr},
+    {19, "IQ1_S", 256, 50, std::nullopt, nullptr},
+    {20, "IQ4_NL", 32, 18, std::nullopt, nullptr},
+    {21, "IQ3_S", 256, 110, std::nullopt, nullptr},
+    {22, "IQ2_S", 256, 82, std::nullopt, nullptr},
+    {23, "IQ4_XS", 256, 136, std::nullopt, nullptr},
+    {24, "I8", 1, 1, std::nullopt, nullptr},
+    {25, "I16", 1, 2, std::nullopt, nullptr},
+    {26, "I32", 1, 4, std::nullopt, nullptr},
+    {27, "I64", 1, 8, std::nullopt, nullptr},
+    {28, "F64", 1, 8, std::nullopt, nullptr},
+    {29, "IQ1_M", 256, 56, std::nullopt, nullptr},
+    {34, "TQ1_0", 256, 54, std::nullopt, nullptr},
+    {35, "TQ2_0", 256, 66, std::nullopt, nullptr},
+    {39, "MXFP4", 32, 17, std::nullopt, nullptr},
 };
-
-/// Types that files have and that cannot be read.
-constexpr std::pair<uint32_t, std::string_view> kOtherTypes[] = {
-    {9, "Q8_1"},     {10, "Q2_K"},  {11, "Q3_K"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"},
-    {18, "IQ3_XXS"}, {19, "IQ1_S"}, {20, "IQ4_NL"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {23, "IQ4_XS"},
-    {24, "I8"},      {25, "I16"},   {26, "I32"},    {27, "I64"},   {28, "F64"},     {29, "IQ1_M"},
-    {34, "TQ1_0"},   {35, "TQ2_0"}, {39, "MXFP4"}};
 
 }  // namespace
 
@@ -157,17 +172,10 @@ const GgufTensorType* find_gguf_type(uint32_t number) {
   return nullptr;
 }
 
-std::string gguf_type_name(uint32_t number) {
-  if (const GgufTensorType* type = find_gguf_type(number)) return type->name;
-  for (const auto& [other, name] : kOtherTypes) {
-    if (other == number) return std::string(name);
-  }
-  return "number " + std::to_string(number);
-}
-
 std::string supported_gguf_types() {
   std::string names;
   for (const GgufTensorType& type : kTypes) {
+    if (!type.is_readable()) continue;
     if (!names.empty()) names += ", ";
     names += type.name;
   }

@@ -19,16 +19,18 @@ struct GgufTensorType {
   std::optional<DType> dtype;  // of plain numbers; nullopt: blocks are decoded
   /// Decodes one block of block_bytes into block_elements numbers; null for plain numbers.
   void (*decode)(const uint8_t* block, float* out) = nullptr;
+
+  /// Of others only names and sizes are known.
+  bool is_readable() const { return dtype.has_value() || decode != nullptr; }
 };
 
-/// nullptr for a type that cannot be read.
+/// nullptr for a number that is not known.
 const GgufTensorType* find_gguf_type(uint32_t number);
-/// The name of any type of the format, or "number N".
-std::string gguf_type_name(uint32_t number);
 /// Names of the types that can be read, for messages.
 std::string supported_gguf_types();
 
-/// Decodes whole blocks. `out` has as many numbers as `blocks` hold. Not for plain numbers.
+/// Decodes whole blocks. `out` has as many numbers as `blocks` hold. Not for plain numbers, nor for
+/// types that cannot be read.
 void decode_gguf_blocks(const GgufTensorType& type, std::span<const std::byte> blocks,
                         std::span<float> out);
 

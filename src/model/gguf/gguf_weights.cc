@@ -14,6 +14,7 @@
 #include "model/gguf/gguf_architecture.h"
 #include "model/json_file.h"
 #include "model/safetensors_header.h"
+#include "model/weight_list.h"
 
 namespace anyslot {
 
@@ -55,6 +56,11 @@ class GgufWeights final : public WeightSource {
     LoadedTensor loaded = tensor.type->dtype ? mapped(tensor) : decoded(tensor);
     if (!is_permuted(architecture_, weight.name)) return loaded;
     return in_order(loaded, weight.shape.front());
+  }
+
+  Status check(const WeightRef& weight) const override {
+    const Expected<const GgufTensor*> found = find(weight);
+    return found ? Status() : found.status();
   }
 
   Digest fingerprint() const override { return file_->fingerprint(); }
@@ -125,16 +131,26 @@ class GgufWeights final : public WeightSource {
   std::unique_ptr<ThreadPool> threads_;  // once blocks are decoded
 };
 
+Status check_types(const GgufFile& file) {
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (tensor.type->is_readable()) continue;
+    return failed_precondition(
+        file.path() + ": tensor " + quote_name(name) + " is of type " + tensor.type->name +
+        ", which is not supported; take a file whose tensors are of these types: " +
+        supported_gguf_types());
+  }
+  return {};
+}
+
 /// A tensor that nothing reads would be a part of the model that is left out.
 Status check_all_used(const GgufFile& file, const GgufArchitecture& architecture,
                       const ModelDescription& model) {
-  std::set<std::string, std::less<>> used = {
-      std::string(kRopeFreqs), std::string(kRopeFactorsShort), std::string(kRopeFactorsLong)};
-  for (const std::string& name : tensor_names(model)) {
-    used.insert(gguf_tensor_name(architecture, name));
+  std::set<std::string, std::less<>> used;
+  for (const WeightPart& part : weight_parts(model)) {
+    used.insert(gguf_tensor_name(architecture, part.tensor.name));
   }
   for (const auto& [name, tensor] : file.tensors()) {
-    if (used.contains(name)) continue;
+    if (used.contains(name) || is_rope_tensor(name)) continue;
     return failed_precondition(file.path() + ": tensor " + quote_name(name) +
                                " has no place in a model of architecture " +
                                std::string(architecture.name) + " as it is supported here");
@@ -143,6 +159,18 @@ Status check_all_used(const GgufFile& file, const GgufArchitecture& architecture
 }
 
 }  // namespace
+
+std::vector<TensorInfo> gguf_tensors(const GgufFile& file) {
+  std::vector<TensorInfo> infos;
+  for (const auto& [name, tensor] : file.tensors()) {
+    int64_t count = 1;
+    for (const int64_t dimension : tensor.shape) count *= dimension;
+    infos.push_back({name, tensor.type->name, count,
+                     static_cast<int64_t>(tensor.end - tensor.begin), tensor.type->dtype,
+                     is_rope_tensor(name)});
+  }
+  return infos;
+}
 
 Expected<std::unique_ptr<WeightSource>> gguf_weights(std::shared_ptr<const GgufFile> file,
                                                      const ModelConfig& config, int num_threads) {
@@ -153,6 +181,7 @@ Expected<std::unique_ptr<WeightSource>> gguf_weights(std::shared_ptr<const GgufF
     return failed_precondition("architecture " + config.architecture + " " +
                                why_unsupported(config.architecture));
   }
+  if (Status status = check_types(*file); !status) return status;
   const ModelDescription model = family->describe(config);
   if (Status status = check_all_used(*file, **architecture, model); !status) return status;
   return std::unique_ptr<WeightSource>(
