@@ -12,6 +12,8 @@
 #include "base/cpu_count.h"
 #include "base/system_memory.h"
 #include "engine/model_files.h"
+#include "engine/pool_size.h"
+#include "engine/text_parts.h"
 
 namespace anyslot::internal {
 
@@ -24,8 +26,6 @@ constexpr int64_t kDefaultKvLimit = 4096 * kMiB;
 /// Of a GPU's memory: for plans, partial results of attention, and recorded steps.
 constexpr int64_t kDeviceReserve = 512 * kMiB;
 constexpr uint64_t kRandomWeightsSeed = 1;
-constexpr int64_t kMaxBlocks = int64_t{1}
-                               << 30;  // slots of all blocks fit comfortably in int64, ids in int32
 
 Status check_config(const EngineConfig& config) {
   if (config.model_path.empty() && config.random_weights_config.empty()) {
@@ -87,37 +87,17 @@ Expected<std::unique_ptr<Decoder>> load_decoder(const EngineConfig& config, cons
 }
 
 /// Before the weights, which may take minutes to load.
-Status load_text_parts(const ModelFiles& files, EngineParts& parts) {
-  Expected<std::optional<Tokenizer>> tokenizer = files.tokenizer();
-  if (!tokenizer.ok()) return tokenizer.status();
-  if (*tokenizer) parts.tokenizer = std::make_shared<const Tokenizer>(std::move(**tokenizer));
-  Expected<std::optional<ChatTemplate>> chat_template = files.chat_template();
-  if (!chat_template.ok()) return chat_template.status();
-  parts.chat_template = std::move(*chat_template);
-  const std::string path = files.rag_template_path();
-  if (!is_there(path)) return {};
-  auto rag_template = RagTemplate::load(path);
-  if (!rag_template.ok()) return rag_template.status();
-  parts.rag_template = std::move(*rag_template);
-  if (parts.tokenizer == nullptr) return {};
-  for (const std::string& stop : parts.rag_template->stop()) {
-    const auto id = parts.tokenizer->token_id(stop);
-    if (!id) {
-      return failed_precondition(
-          fmt::format("{}: stop token '{}' is not in the tokenizer", path, stop));
-    }
-    parts.stop_token_ids.push_back(*id);
-  }
+Status load_texts(const ModelFiles& files, EngineParts& parts) {
+  TextParts texts;
+  const std::vector<Status> failures = load_text_parts(files, texts);
+  if (!failures.empty()) return failures.front();
+  parts.model.block_trained = texts.block_trained();
+  parts.model.default_method = texts.default_method();
+  parts.tokenizer = std::move(texts.tokenizer);
+  parts.chat_template = std::move(texts.chat_template);
+  parts.rag_template = std::move(texts.rag_template);
+  parts.stop_token_ids = std::move(texts.stop_token_ids);
   return {};
-}
-
-Status check_vocabulary(const EngineParts& parts) {
-  if (parts.tokenizer == nullptr || parts.tokenizer->vocab_size() <= parts.model.vocab_size) {
-    return {};
-  }
-  return failed_precondition(
-      fmt::format("{}: its tokenizer has {} tokens, but the model's vocabulary has {}",
-                  parts.config.model_path, parts.tokenizer->vocab_size(), parts.model.vocab_size));
 }
 
 void describe_model(const ModelFiles* files, EngineParts& parts) {
@@ -135,13 +115,11 @@ void describe_model(const ModelFiles* files, EngineParts& parts) {
 void finish_config(EngineParts& parts) {
   EngineConfig& config = parts.config;
   config.max_model_len = parts.decoder->config().max_model_len;
-  const bool block_trained = parts.rag_template && parts.rag_template->block_trained();
-  if (!config.method) config.method = block_trained ? Method::kLazy : Method::kPrefix;
+  if (!config.method) config.method = parts.model.default_method;
   parts.model.max_model_len = config.max_model_len;
   parts.model.has_tokenizer = parts.tokenizer != nullptr;
   parts.model.has_rag_template = parts.rag_template.has_value();
   parts.model.has_chat_template = parts.chat_template.has_value();
-  parts.model.block_trained = block_trained;
   parts.model.default_method = *config.method;
 }
 
@@ -181,7 +159,7 @@ Status create_kv_pool(EngineParts& parts) {
   }
   const DType dtype = dtype_of(config.dtype);
   const auto block_bytes = static_cast<int64_t>(parts.decoder->kv_shape(dtype, 1).block_bytes());
-  const int64_t num_blocks = std::min(config.kv_cache_bytes / block_bytes, kMaxBlocks);
+  const int64_t num_blocks = num_pool_blocks(config.kv_cache_bytes, block_bytes);
   if (num_blocks < 1) {
     return resource_exhausted(
         fmt::format("a KV cache of {} bytes holds no block of {} tokens, which takes {} bytes; "
@@ -220,13 +198,17 @@ Expected<EngineParts> load_engine_parts(const EngineConfig& config) {
     files = std::move(*opened);
   }
   if (files != nullptr) {
-    if (Status status = load_text_parts(*files, parts); !status.ok()) return status;
+    if (Status status = load_texts(*files, parts); !status.ok()) return status;
   }
   auto decoder = load_decoder(parts.config, files.get(), *parts.backend);
   if (!decoder.ok()) return decoder.status();
   parts.decoder = std::move(*decoder);
   describe_model(files.get(), parts);
-  if (Status status = check_vocabulary(parts); !status.ok()) return status;
+  if (Status status =
+          check_vocabulary(config.model_path, parts.tokenizer.get(), parts.model.vocab_size);
+      !status.ok()) {
+    return status;
+  }
   finish_config(parts);
   // The types of KV and of stored weights enter the keys; the decoder's fingerprint covers the
   // checkpoint, settings and activations.

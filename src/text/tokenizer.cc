@@ -109,6 +109,8 @@ bool Tokenizer::is_special(int32_t id) const {
 
 int32_t Tokenizer::vocab_size() const { return parts_->vocabulary.size(); }
 
+bool Tokenizer::is_byte_level() const { return parts_->decoder.byte_level(); }
+
 const Digest& Tokenizer::fingerprint() const { return parts_->fingerprint; }
 
 }  // namespace anyslot

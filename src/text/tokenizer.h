@@ -64,6 +64,8 @@ class Tokenizer {
   bool is_special(int32_t id) const;
   /// The largest id plus one.
   int32_t vocab_size() const;
+  /// Whether words are bytes, as in GPT-2; else they are characters, as in SentencePiece.
+  bool is_byte_level() const;
 
   /// SHA-256 of the tokenizer.json, or of what else it was made from.
   const Digest& fingerprint() const;
