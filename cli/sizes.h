@@ -15,4 +15,9 @@ Expected<int64_t> parse_size(std::string_view text);
 /// The shortest exact or one-decimal form: "512 MiB", "1.5 GiB", "17 B".
 std::string format_size(int64_t bytes);
 
+/// "1,234,567".
+std::string count_text(int64_t number);
+/// "1 document", "20 documents".
+std::string plural_text(int64_t number, std::string_view one);
+
 }  // namespace anyslot::cli

@@ -39,5 +39,14 @@ TEST(Sizes, WritesWhatPeopleRead) {
   EXPECT_EQ(format_size(1610612736), "1.5 GiB");
 }
 
+TEST(Counts, HaveCommasAndAUnit) {
+  EXPECT_EQ(count_text(0), "0");
+  EXPECT_EQ(count_text(999), "999");
+  EXPECT_EQ(count_text(1234567), "1,234,567");
+  EXPECT_EQ(count_text(-1234), "-1,234");
+  EXPECT_EQ(plural_text(1, "document"), "1 document");
+  EXPECT_EQ(plural_text(20, "document"), "20 documents");
+}
+
 }  // namespace
 }  // namespace anyslot::cli

@@ -116,15 +116,4 @@ std::string times_text(double ratio) {
   return ratio < 9.95 ? fmt::format("{:.1f}", ratio) : count_text(std::llround(ratio));
 }
 
-std::string count_text(int64_t number) {
-  std::string text = fmt::format("{}", number);
-  const size_t first_digit = number < 0 ? 1 : 0;
-  for (size_t at = text.size(); at > first_digit + 3;) text.insert(at -= 3, 1, ',');
-  return text;
-}
-
-std::string plural_text(int64_t number, std::string_view one) {
-  return fmt::format("{} {}{}", count_text(number), one, number == 1 ? "" : "s");
-}
-
 }  // namespace anyslot::bench

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/sizes.h"
+
 namespace anyslot::bench {
 
 /// A text of a document, an answer or a server as it may be shown in one line: characters that
@@ -28,9 +30,7 @@ std::vector<TextRange> wrapped_lines(std::string_view text, size_t width);
 std::string duration_text(double ms);
 /// How many times: "6.3", "17".
 std::string times_text(double ratio);
-/// "1,234,567".
-std::string count_text(int64_t number);
-/// "1 document", "20 documents".
-std::string plural_text(int64_t number, std::string_view one);
+using cli::count_text;
+using cli::plural_text;
 
 }  // namespace anyslot::bench
