@@ -18,6 +18,7 @@ void add_logits_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);
 void add_demo_command(CLI::App& app, Action& action);
 void add_serve_command(CLI::App& app, Action& action);
+void add_inspect_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 void add_race_command(CLI::App& app, Action& action);   // in bench/race
 void add_bench_command(CLI::App& app, Action& action);  // in bench/

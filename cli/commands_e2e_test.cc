@@ -341,7 +341,8 @@ TEST(Doctor, FindsThisMachineFit) {
 TEST(Help, NamesEveryCommandAndItsOptions) {
   const ProgramResult program = run_program({"--help"});
   EXPECT_EQ(program.exit_code, 0);
-  for (const char* command : {"run", "ask", "logits", "validate", "demo", "race", "doctor"}) {
+  for (const char* command :
+       {"run", "ask", "logits", "validate", "demo", "race", "inspect", "doctor"}) {
     EXPECT_THAT(program.out, HasSubstr(std::string("\n  ") + command + " "));
     const ProgramResult help = run_program({command, "--help"});
     EXPECT_EQ(help.exit_code, 0);
@@ -353,7 +354,8 @@ TEST(Help, NamesEveryCommandAndItsOptions) {
 // docs/usage.md is the page for every option that --help knows.
 TEST(Help, AgreesWithTheUsagePage) {
   const std::string page = read_bytes(ANYSLOT_SOURCE_DIR "/docs/usage.md");
-  for (const char* command : {"run", "ask", "logits", "validate", "demo", "race", "doctor"}) {
+  for (const char* command :
+       {"run", "ask", "logits", "validate", "demo", "race", "inspect", "doctor"}) {
     std::istringstream lines(run_program({command, "--help"}).out);
     for (std::string line; std::getline(lines, line);) {
       const size_t begin = line.find("  --");

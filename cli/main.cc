@@ -85,6 +85,7 @@ int run_program(int argc, char** argv) {
   add_validate_command(app, action);
   add_demo_command(app, action);
   add_race_command(app, action);
+  add_inspect_command(app, action);
   add_doctor_command(app, action);
   add_bench_command(app, action);
   if (const std::string wrong = unknown_command(app, argc, argv); !wrong.empty()) {

@@ -45,10 +45,6 @@ std::optional<T> whole_number(const std::string& text) {
   return value;
 }
 
-CLI::Validator existing_model() {
-  return {[](const std::string& path) { return check_model_path(path).message(); }, ""};
-}
-
 CLI::Validator existing_file() {
   return {[](const std::string& path) {
             std::error_code error;
@@ -70,6 +66,10 @@ CLI::Validator one_of(std::vector<std::string> names) {
 
 }  // namespace
 
+CLI::Validator existing_model() {
+  return {[](const std::string& path) { return check_model_path(path).message(); }, ""};
+}
+
 CLI::Validator between(int64_t minimum, int64_t maximum) {
   return {[minimum, maximum](const std::string& text) {
             const std::optional<int64_t> value = whole_number<int64_t>(text);
@@ -82,6 +82,15 @@ CLI::Validator between(int64_t minimum, int64_t maximum) {
 
 CLI::Validator at_least(int64_t minimum) {
   return between(minimum, std::numeric_limits<int>::max());
+}
+
+CLI::Option* add_kv_cache_option(CLI::App& command, const std::string& help, int64_t& bytes) {
+  return add_parsed_option(command, "--kv-cache", "SIZE", help, parse_size,
+                           [&bytes](int64_t parsed) { bytes = parsed; })
+      ->check([](const std::string& text) {
+        const Expected<int64_t> parsed = parse_size(text);
+        return parsed.ok() && *parsed == 0 ? std::string("the KV pool cannot have 0 bytes") : "";
+      });
 }
 
 CLI::Validator is_seed() {
@@ -113,15 +122,11 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
       ->type_name("N")
       ->check(at_least(1))
       ->group(kEngineGroup);
-  add_parsed_option(command, "--kv-cache", "SIZE",
-                    "memory of the KV pool, as 512MiB or 4GiB (default: on a GPU as "
-                    "--gpu-memory-utilization says, else a quarter of the free memory, at most "
-                    "4GiB)",
-                    parse_size, [&config](int64_t bytes) { config.kv_cache_bytes = bytes; })
-      ->check([](const std::string& text) {
-        const Expected<int64_t> bytes = parse_size(text);
-        return bytes.ok() && *bytes == 0 ? std::string("the KV pool cannot have 0 bytes") : "";
-      })
+  add_kv_cache_option(command,
+                      "memory of the KV pool, as 512MiB or 4GiB (default: on a GPU as "
+                      "--gpu-memory-utilization says, else a quarter of the free memory, at most "
+                      "4GiB)",
+                      config.kv_cache_bytes)
       ->group(kEngineGroup);
   command
       .add_option(

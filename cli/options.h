@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <string>
 
 #include "anyslot/config.h"
 #include "anyslot/request.h"
@@ -19,12 +20,17 @@ enum class EngineOptionSet {
 /// Adds the engine's options to a command; parsing writes them to `config`, which must outlive it.
 void add_engine_options(CLI::App& command, EngineConfig& config, EngineOptionSet set);
 
+/// Accepts the path of a folder or file that may be a model.
+CLI::Validator existing_model();
 /// Accepts whole numbers from `minimum` to `maximum`.
 CLI::Validator between(int64_t minimum, int64_t maximum);
 /// Accepts whole numbers from `minimum` to 2^31 - 1.
 CLI::Validator at_least(int64_t minimum);
 /// Accepts whole numbers of 64 bits.
 CLI::Validator is_seed();
+
+/// Adds --kv-cache SIZE; parsing writes to `bytes`, which must outlive the command.
+CLI::Option* add_kv_cache_option(CLI::App& command, const std::string& help, int64_t& bytes);
 
 /// Adds --model DIR, required.
 void add_model_option(CLI::App& command, EngineConfig& config);

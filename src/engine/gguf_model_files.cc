@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "model/gguf/gguf_architecture.h"
 #include "model/gguf/gguf_config.h"
 #include "model/gguf/gguf_file.h"
 #include "model/gguf/gguf_weights.h"
@@ -59,20 +60,44 @@ class GgufModelFiles final : public ModelFiles {
   }
 
   Expected<std::optional<ChatTemplate>> chat_template() const override {
+    const auto source = chat_template_source();
+    if (!source.ok()) return source.status();
+    if (!*source) return std::optional<ChatTemplate>();
+    return ChatTemplate::create(**source);
+  }
+
+  Expected<std::optional<ChatTemplateSource>> chat_template_source() const override {
     Status status;
     const GgufFields fields(*file_, status);
     const auto text = fields.text("tokenizer.chat_template");
     const GgufTokenizer tokens = tokenizer_source(fields);
     if (!status.ok()) return status;
-    if (!text) return std::optional<ChatTemplate>();
-    return ChatTemplate::create({.path = file_->path(),
-                                 .text = std::string(*text),
-                                 .bos_token = std::string(tokens.token_name(tokens.bos_token_id)),
-                                 .eos_token = std::string(tokens.token_name(tokens.eos_token_id))});
+    if (!text) return std::optional<ChatTemplateSource>();
+    return std::optional<ChatTemplateSource>(
+        {.path = file_->path(),
+         .text = std::string(*text),
+         .bos_token = std::string(tokens.token_name(tokens.bos_token_id)),
+         .eos_token = std::string(tokens.token_name(tokens.eos_token_id))});
   }
 
   std::string rag_template_path() const override {
     return (fs::path(file_->path()).parent_path() / "rag_template.json").string();
+  }
+
+  Expected<ConfigOutline> outline() const override { return gguf_config_outline(*file_); }
+
+  Expected<TensorList> tensors() const override {
+    Status ignored;
+    const auto name = GgufFields(*file_, ignored).text("general.architecture").value_or("");
+    return TensorList{
+        "GGUF version " + std::to_string(kGgufVersion) + ", architecture " + std::string(name),
+        gguf_tensors(*file_)};
+  }
+
+  std::string tensor_name(const std::string& name) const override {
+    const auto architecture = gguf_architecture(*file_);
+    std::string stored = architecture.ok() ? gguf_tensor_name(**architecture, name) : "";
+    return stored.empty() ? name : stored;
   }
 
  private:

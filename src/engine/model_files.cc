@@ -49,9 +49,25 @@ class FolderFiles final : public ModelFiles {
     return ChatTemplate::load(folder_);
   }
 
+  Expected<std::optional<ChatTemplateSource>> chat_template_source() const override {
+    return read_chat_template(folder_);
+  }
+
   std::string rag_template_path() const override {
     return (fs::path(folder_) / "rag_template.json").string();
   }
+
+  Expected<ConfigOutline> outline() const override { return load_config_outline(folder_); }
+
+  Expected<TensorList> tensors() const override {
+    const Expected<TensorStore> store = TensorStore::open(folder_);
+    if (!store.ok()) return store.status();
+    const int count = store->num_files();
+    return TensorList{"safetensors, " + std::to_string(count) + (count == 1 ? " file" : " files"),
+                      store->tensors()};
+  }
+
+  std::string tensor_name(const std::string& name) const override { return name; }
 
  private:
   std::string folder_;

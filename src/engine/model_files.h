@@ -4,14 +4,24 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "anyslot/status.h"
+#include "model/config_outline.h"
 #include "model/model_config.h"
+#include "model/tensor_info.h"
 #include "model/weight_source.h"
 #include "text/chat_template.h"
+#include "text/chat_template_source.h"
 #include "text/tokenizer.h"
 
 namespace anyslot::internal {
+
+/// What the headers of a model's files say; no tensor is read.
+struct TensorList {
+  std::string format;  // for people
+  std::vector<TensorInfo> tensors;
+};
 
 /// What a model consists of, whatever its files look like. All fail in one line that names the
 /// file.
@@ -29,8 +39,16 @@ class ModelFiles {
   virtual Expected<std::optional<Tokenizer>> tokenizer() const = 0;
   /// None, too, when this build renders no chat templates.
   virtual Expected<std::optional<ChatTemplate>> chat_template() const = 0;
+  /// What it is made from.
+  virtual Expected<std::optional<ChatTemplateSource>> chat_template_source() const = 0;
   /// The file that may say how documents and a question become a prompt.
   virtual std::string rag_template_path() const = 0;
+
+  /// Sizes of any model, for people. Fails where config() fails because nothing can be read at all.
+  virtual Expected<ConfigOutline> outline() const = 0;
+  virtual Expected<TensorList> tensors() const = 0;
+  /// What the files call the tensor that a Hugging Face folder calls `name`.
+  virtual std::string tensor_name(const std::string& name) const = 0;
 };
 
 /// `path`: a Hugging Face folder, a GGUF file, or a folder with one GGUF file and no config.json.
