@@ -231,31 +231,66 @@ void add_config(const json& config, const std::string& family, size_t head_dim, 
   file.add_u32("tokenizer.ggml.eos_token_id", config["eos_token_id"]);
 }
 
+std::pair<std::string, std::string> names_of(const json& merge) {
+  if (merge.is_array()) return {merge[0], merge[1]};
+  const std::string text = merge;
+  const size_t space = text.find(' ');
+  return {text.substr(0, space), text.substr(space + 1)};
+}
+
+/// Of SentencePiece: what is merged earlier has a higher score, and what nothing makes the lowest.
+std::vector<float> scores_of(const json& model, const std::vector<std::string>& tokens) {
+  std::map<std::string, float> of_results;
+  for (const json& merge : model["merges"]) {
+    const auto [left, right] = names_of(merge);
+    of_results.emplace(left + right, -static_cast<float>(of_results.size()));
+  }
+  std::vector<float> scores;
+  for (const std::string& token : tokens) {
+    const auto score = of_results.find(token);
+    scores.push_back(score == of_results.end() ? -1e6F : score->second);
+  }
+  return scores;
+}
+
+void add_model(const json& model, const std::vector<std::string>& tokens, GgufWriter& file) {
+  if (model.value("byte_fallback", false)) {
+    file.add_text("tokenizer.ggml.model", "llama");
+    const std::vector<float> scores = scores_of(model, tokens);
+    file.add_list("tokenizer.ggml.scores", GgufValueType::kFloat32, scores.size(),
+                  encode(scores, kF32));
+    return;
+  }
+  std::vector<std::string> merges;
+  for (const json& merge : model["merges"]) {
+    const auto [left, right] = names_of(merge);
+    merges.push_back(left + " " + right);
+  }
+  file.add_text("tokenizer.ggml.model", "gpt2");
+  file.add_text("tokenizer.ggml.pre", "llama-bpe");
+  file.add_texts("tokenizer.ggml.merges", merges);
+}
+
 void add_tokenizer(const json& tokenizer, GgufWriter& file) {
-  const json& vocab = tokenizer["model"]["vocab"];
-  std::vector<std::string> tokens(vocab.size());
-  std::vector<int32_t> types(vocab.size(), 1);
-  for (const auto& [name, id] : vocab.items()) tokens.at(id.get<size_t>()) = name;
-  for (const json& added : tokenizer["added_tokens"]) {
-    const size_t id = added["id"];
+  const json& model = tokenizer["model"];
+  std::vector<std::string> tokens;
+  std::vector<int32_t> types;
+  const auto set = [&](size_t id, const std::string& name, int32_t type) {
     if (id >= tokens.size()) {
       tokens.resize(id + 1);
       types.resize(id + 1, 5);
     }
-    tokens[id] = added["content"];
-    types[id] = added["special"].get<bool>() ? 3 : 4;
+    tokens[id] = name;
+    types[id] = type;
+  };
+  for (const auto& [name, id] : model["vocab"].items())
+    set(id, name, name.starts_with("<0x") ? 6 : 1);
+  for (const json& added : tokenizer["added_tokens"]) {
+    set(added["id"], added["content"], added["special"].get<bool>() ? 3 : 4);
   }
-  std::vector<std::string> merges;
-  for (const json& merge : tokenizer["model"]["merges"]) {
-    merges.push_back(merge.is_string()
-                         ? merge.get<std::string>()
-                         : merge[0].get<std::string>() + " " + merge[1].get<std::string>());
-  }
-  file.add_text("tokenizer.ggml.model", "gpt2");
-  file.add_text("tokenizer.ggml.pre", "llama-bpe");
   file.add_texts("tokenizer.ggml.tokens", tokens);
   file.add_i32s("tokenizer.ggml.token_type", types);
-  file.add_texts("tokenizer.ggml.merges", merges);
+  add_model(model, tokens, file);
 }
 
 }  // namespace
