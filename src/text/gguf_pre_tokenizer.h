@@ -14,6 +14,7 @@ struct GgufPreTokenizer {
   std::string_view name;
   std::string_view split;      // empty: none
   bool gpt2_words = false;     // GPT-2's expression cuts what is left
+  bool composes = false;       // characters first (NFC)
   bool ignore_merges = false;  // a word that is a token as a whole stays whole
   bool adds_bos = false;       // where the file does not say it
 };

@@ -70,6 +70,7 @@ class Reader {
     out_.byte_level = true;
     out_.ignore_merges = pre->ignore_merges;
     out_.decoder.byte_level = true;
+    if (pre->composes) out_.normalizer.emplace_back(UnicodeFormStep{UnicodeForm::kNfc});
     if (source_.add_space_prefix.value_or(false))
       out_.pre_tokenizer.emplace_back(PrefixSpaceStep{});
     Expected<std::vector<PreTokenizer::Step>> steps = split_steps(*pre);

@@ -159,6 +159,18 @@ TEST(GgufTokenizer, AddsBosWhereTheNameSaysSoAndTheFileDoesNot) {
   }
 }
 
+TEST(GgufTokenizer, QwensNamesComposeCharacters) {
+  for (const std::string_view pre : {"qwen2", "deepseek-r1-qwen", "llama-bpe"}) {
+    Metadata metadata(testing_text::byte_tokenizer(), pre);
+    metadata.source.add_bos_token = false;
+    const Tokenizer tokenizer = must_create(metadata);
+    const bool composes = pre != "llama-bpe";
+    EXPECT_EQ(tokenizer.decode(encode(tokenizer, "e\u0301"), false),
+              composes ? "\u00e9" : "e\u0301")
+        << pre;
+  }
+}
+
 TEST(GgufTokenizer, APrefixSpace) {
   Metadata metadata(testing_text::byte_tokenizer(), "gpt-2");
   metadata.source.add_space_prefix = true;

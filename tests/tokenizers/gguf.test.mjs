@@ -15,6 +15,7 @@ const models = {
   llama2: { model: "llama", bos_token_id: 1, eos_token_id: 2, unknown_token_id: 0 },
   gemma3: { model: "llama", bos_token_id: 2, unknown_token_id: 3, add_space_prefix: false },
   llama3_1: { model: "gpt2", pre: "llama-bpe", bos_token_id: 128000 },
+  qwen3: { model: "gpt2", pre: "qwen2" },
 };
 
 // Converters write Gemma's added runs of ▁ as runs of spaces, so a GGUF file has no token for those that are written with a ▁.
