@@ -74,8 +74,7 @@ void expect_same_config(const ModelConfig& a, const ModelConfig& b) {
 
 /// Families that are not read from GGUF files, and a model that none can describe: which layers are
 /// turned is not in the metadata.
-constexpr std::string_view kNotInGguf[] = {"gemma2",  "gemma3",    "gemma3-full",
-                                           "mixtral", "qwen3-moe", "smollm3-unturned"};
+constexpr std::string_view kNotInGguf[] = {"mixtral", "qwen3-moe", "smollm3-unturned"};
 
 TEST(GgufModel, GivesTheLogitsOfTheSafetensors) {
   for (const std::string name : kGoldenModels) {
@@ -186,6 +185,37 @@ TEST(GgufModel, AWindowMakesALlamaAMistral) {
   EXPECT_EQ(config->architecture, "MistralForCausalLM");
 }
 
+/// All of Gemma's models divide scores by the root of a head's width, but those of 27 billion
+/// parameters.
+TEST(GgufModel, GemmasScoresAreDividedAsItsModelsDo) {
+  for (const std::string name : {"gemma2", "gemma3"}) {
+    GgufWriter file = gguf_of_folder(golden_dir(name), kF32);
+    for (const char* key : {".block_count", ".attention.key_length", ".attention.value_length"}) {
+      file.remove(name + key);
+    }
+    file.add_u32(name + ".block_count", name == "gemma2" ? 46 : 62);
+    file.add_u32(name + ".attention.key_length", 32);
+    file.add_u32(name + ".attention.value_length", 32);
+    file.remove(name + ".rope.dimension_count");
+    const TemporaryFolder folder;
+    const auto config = gguf_config(*open_file(folder, file));
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    EXPECT_EQ(config->head_dim, 32);
+    EXPECT_DOUBLE_EQ(config->multipliers.scores, 1 / std::sqrt(64.0 / 4));
+  }
+}
+
+TEST(GgufModel, CapsOfGemma2ThatAreNotGivenAreItsOwn) {
+  GgufWriter file = gguf_of_folder(golden_dir("gemma2"), kF32);
+  file.remove("gemma2.attn_logit_softcapping");
+  file.remove("gemma2.final_logit_softcapping");
+  const TemporaryFolder folder;
+  const auto config = gguf_config(*open_file(folder, file));
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->score_cap, 50.0);
+  EXPECT_EQ(config->logit_cap, 30.0);
+}
+
 struct Refusal {
   const char* name;
   void (*change)(GgufWriter& file);
@@ -200,7 +230,8 @@ const std::vector<Refusal> kRefusals = {
        f.remove("general.architecture");
        f.add_text("general.architecture", "gptneox");
      },
-     "architecture \"gptneox\" is not supported in a GGUF file; supported: granite, llama, olmo2"},
+     "architecture \"gptneox\" is not supported in a GGUF file; supported: gemma2, gemma3, "
+     "granite"},
     {"Split", [](GgufWriter& f) { f.add("split.count", GgufValueType::kUint16, uint16_t{3}); },
      "split.count is 3: the model is split into that many files; join them first: "
      "llama-gguf-split --merge"},
@@ -214,6 +245,8 @@ const std::vector<Refusal> kRefusals = {
      "general.quantization_version is 1; only 2 can be read"},
     {"Experts", [](GgufWriter& f) { f.add_u32("llama.expert_count", 8); },
      "llama.expert_count asks for something that is not supported"},
+    {"Capped", [](GgufWriter& f) { f.add_f32("llama.final_logit_softcapping", 30); },
+     "llama.final_logit_softcapping asks for something that is not supported"},
     {"NotCausal", [](GgufWriter& f) { f.add_bool("llama.attention.causal", false); },
      "llama.attention.causal asks for"},
     {"MissingKey", [](GgufWriter& f) { f.remove("llama.block_count"); },
