@@ -128,19 +128,20 @@ class PartsMaker {
   Status read_bytes(std::array<int32_t, 256>& ids) const {
     for (int byte = 0; byte < 256; ++byte) {
       const std::string name = byte_name(from_.byte_level, byte);
-      std::optional<int32_t> id = from_.vocabulary.id(name);
-      if (id && !from_.vocabulary.find(*id)->in_model) id.reset();
+      const int32_t id = from_.vocabulary.id(name).value_or(-1);
+      const Vocabulary::Token* token = from_.vocabulary.find(id);
+      if (token != nullptr && !token->in_model) token = nullptr;
       // What byte fallback cannot write is unknown.
       const bool needed = from_.byte_level || !from_.unknown_id;
-      if (!id && needed && occurs_in_utf8(byte)) {
+      if (token == nullptr && needed && occurs_in_utf8(byte)) {
         return failed_precondition(".model.vocab: '" + name + "', the token of byte " +
                                    std::to_string(byte) + ", is missing");
       }
-      if (id && from_.vocabulary.find(*id)->special) {
+      if (token != nullptr && token->special) {
         return failed_precondition(".model.vocab: '" + name +
                                    "' is the token of a byte and cannot be special");
       }
-      ids[byte] = id.value_or(-1);
+      ids[byte] = token == nullptr ? -1 : id;
     }
     return {};
   }
