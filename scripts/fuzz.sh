@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the fuzzers with clang and runs them, as many at a time as there are cores. What they find new is kept in
-# build/fuzz/corpus, an input that fails in build/fuzz/findings.
+# Builds the fuzzers with clang and runs them, as many at a time as there are cores; one line tells how each ended. What they find
+# new is kept in build/fuzz/corpus, an input that fails in build/fuzz/findings.
 #
 #   scripts/fuzz.sh [--seconds N] [--no-install] [NAME...]
 #
@@ -32,7 +32,12 @@ command -v clang++-14 >/dev/null || fail "clang++-14 is missing" "scripts/instal
 
 targets=()
 for name in "${names[@]}"; do targets+=(--target "fuzz_$name"); done
-scripts/build.sh --preset fuzz "${build_arguments[@]}" "${targets[@]}"
+mkdir -p build/fuzz
+step "building the fuzzers (build/fuzz/build.log)"
+scripts/build.sh --preset fuzz "${build_arguments[@]}" "${targets[@]}" >build/fuzz/build.log 2>&1 || {
+  tail -n 40 build/fuzz/build.log >&2
+  fail "the fuzzers could not be built" "see above and build/fuzz/build.log"
+}
 
 step "fuzzing ${names[*]}, $seconds s each"
 # run_one NAME
@@ -42,11 +47,13 @@ run_one() {
   if "build/fuzz/fuzz_$1" -max_total_time="$2" -max_len=8192 -timeout=20 -rss_limit_mb=3000 -print_final_stats=1 \
     -artifact_prefix="$findings/$1-" "$found" "fuzz/corpus/$1" >"$log" 2>&1; then
     echo "$1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, nothing found"
-  else
-    tail -n 60 "$log" >&2
-    echo "$1: failed, see above and build/fuzz/$1.log" >&2
-    return 1
+    return
   fi
+  local reason input
+  reason=$(grep -m 1 -oE '(ERROR: |runtime error: |SUMMARY: ).*' "$log" || tail -n 1 "$log")
+  input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
+  echo "$1: $reason; input: ${input:-none was written}; log: $log"
+  return 1
 }
 export -f run_one
 printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c "run_one {} $seconds" ||

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "cli/test_program.h"
 #include "model/gguf/test_gguf_models.h"
 #include "support/engine_support.h"
 #include "support/temporary_folder.h"
+#include "text/test_tokenizer.h"
 
 namespace anyslot {
 namespace {
@@ -86,6 +89,41 @@ TEST(GgufEngine, SameTokensAndLogitsAsTheSafetensors) {
   }
 }
 
+TEST(GgufEngine, SameTokensFromPiecesWithScores) {
+  nlohmann::json tokenizer = testing_text::sentencepiece_tokenizer();
+  for (const auto& [left, right] : {std::pair("▁", "a"), std::pair("b", "a"), std::pair("a", "b"),
+                                    std::pair("▁a", "b"), std::pair("▁", "ab")}) {
+    testing_text::add_merge(tokenizer, left, right);
+  }
+  tokenizer["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", {{{"SpecialToken", {{"id", "<s>"}}}}, {{"Sequence", {{"id", "A"}}}}}},
+      {"special_tokens", {{"<s>", {{"ids", nlohmann::json::array({1})}}}}}};
+  const std::string tiny = std::string(ANYSLOT_GOLDENS_DIR) + "/tiny/llama-plain/";
+  const TemporaryFolder folder;
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    folder.write(name, read_bytes(tiny + name));
+  }
+  folder.write("tokenizer.json", tokenizer.dump());
+  const TemporaryFolder other;
+  const std::string file = other.write("model.gguf", gguf_of_folder(folder.path(), kF32).bytes());
+
+  Engine theirs = open_engine(float32_config(folder.path()));
+  Engine ours = open_engine(float32_config(file));
+  const std::string text = "ab a bab é aab";
+  EXPECT_EQ(*ours.tokenize(text, {}), *theirs.tokenize(text, {}));
+  EXPECT_LT(ours.tokenize(text, {})->size(), text.size()) << "nothing was joined";
+  Request request;
+  request.segments.emplace_back().text = text;
+  request.sampling.max_tokens = 12;
+  request.prompt_logits = true;
+  const Answer expected = run(theirs, request);
+  const Answer answer = run(ours, request);
+  EXPECT_EQ(answer.token_ids, expected.token_ids);
+  EXPECT_EQ(answer.text, expected.text);
+  EXPECT_EQ(answer.prompt_logits, expected.prompt_logits);
+}
+
 TEST(GgufEngine, AnswersWithFewerBits) {
   for (const uint32_t type : {kF16, kQ8_0}) {
     const GgufFolder file(type);
@@ -115,11 +153,11 @@ TEST(GgufEngine, RefusesInOneLine) {
   EXPECT_THAT(refusal(path), AllOf(HasSubstr("cut.gguf: tensor "), HasSubstr("truncated")));
   EXPECT_THAT(refusal(folder.write("text.gguf", "not a model")), HasSubstr("no GGUF file"));
 
-  GgufWriter sentencepiece = gguf_of_folder(kModel, kBF16);
-  sentencepiece.remove("tokenizer.ggml.model");
-  sentencepiece.add_text("tokenizer.ggml.model", "llama");
-  EXPECT_THAT(refusal(folder.write("spm.gguf", sentencepiece.bytes())),
-              HasSubstr("tokenizer.ggml.model: 'llama' is not supported"));
+  GgufWriter unigram = gguf_of_folder(kModel, kBF16);
+  unigram.remove("tokenizer.ggml.model");
+  unigram.add_text("tokenizer.ggml.model", "t5");
+  EXPECT_THAT(refusal(folder.write("t5.gguf", unigram.bytes())),
+              HasSubstr("tokenizer.ggml.model: 't5' is not supported"));
 
   GgufWriter wrong_list = gguf_of_folder(kModel, kBF16);
   wrong_list.remove("tokenizer.ggml.tokens");

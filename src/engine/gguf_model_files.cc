@@ -3,34 +3,18 @@
 #include <filesystem>
 #include <utility>
 
+#include "engine/gguf_tokenizer_source.h"
 #include "model/gguf/gguf_architecture.h"
 #include "model/gguf/gguf_config.h"
 #include "model/gguf/gguf_file.h"
 #include "model/gguf/gguf_weights.h"
 #include "text/chat_template_source.h"
-#include "text/gguf_tokenizer.h"
 
 namespace anyslot::internal {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-GgufTokenizer tokenizer_source(const GgufFields& fields) {
-  GgufTokenizer source;
-  source.where = fields.file().path();
-  source.model = fields.text("tokenizer.ggml.model").value_or("");
-  source.pre = fields.text("tokenizer.ggml.pre").value_or("");
-  source.tokens = fields.texts("tokenizer.ggml.tokens");
-  source.token_type = fields.integers("tokenizer.ggml.token_type");
-  source.merges = fields.texts("tokenizer.ggml.merges");
-  source.bos_token_id = fields.integer("tokenizer.ggml.bos_token_id");
-  source.eos_token_id = fields.integer("tokenizer.ggml.eos_token_id");
-  source.add_bos_token = fields.boolean("tokenizer.ggml.add_bos_token");
-  source.add_eos_token = fields.boolean("tokenizer.ggml.add_eos_token");
-  source.add_space_prefix = fields.boolean("tokenizer.ggml.add_space_prefix");
-  return source;
-}
 
 class GgufModelFiles final : public ModelFiles {
  public:
@@ -52,7 +36,7 @@ class GgufModelFiles final : public ModelFiles {
     const GgufFields fields(*file_, status);
     const bool has_one = fields.has("tokenizer.ggml.model") || fields.has("tokenizer.ggml.tokens");
     if (!has_one) return std::optional<Tokenizer>();
-    const GgufTokenizer source = tokenizer_source(fields);
+    const GgufTokenizer source = gguf_tokenizer_source(fields);
     if (!status.ok()) return status;
     Expected<Tokenizer> tokenizer = Tokenizer::create(source);
     if (!tokenizer.ok()) return tokenizer.status();
@@ -70,7 +54,7 @@ class GgufModelFiles final : public ModelFiles {
     Status status;
     const GgufFields fields(*file_, status);
     const auto text = fields.text("tokenizer.chat_template");
-    const GgufTokenizer tokens = tokenizer_source(fields);
+    const GgufTokenizer tokens = gguf_tokenizer_source(fields);
     if (!status.ok()) return status;
     if (!text) return std::optional<ChatTemplateSource>();
     return std::optional<ChatTemplateSource>(

@@ -3,6 +3,8 @@
 #include <optional>
 #include <utility>
 
+#include "text/bpe_merges.h"
+
 namespace anyslot {
 
 using nlohmann::json;
@@ -21,38 +23,23 @@ Status read_vocabulary(const json& vocab, const std::string& where, Vocabulary& 
 }
 
 /// The two names of a merge, written "a b" or ["a", "b"].
-std::optional<std::pair<std::string, std::string>> merge_names(const json& merge) {
+std::optional<MergeNames> merge_names(const json& merge) {
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
-    return std::pair(merge[0].get<std::string>(), merge[1].get<std::string>());
+    return MergeNames(merge[0].get_ref<const std::string&>(),
+                      merge[1].get_ref<const std::string&>());
   }
   if (!merge.is_string()) return std::nullopt;
-  const auto& text = merge.get_ref<const std::string&>();
-  const size_t space = text.find(' ');
-  if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
-    return std::nullopt;
-  }
-  return std::pair(text.substr(0, space), text.substr(space + 1));
+  return split_merge(merge.get_ref<const std::string&>());
 }
 
 Status read_merges(const json& merges, const std::string& where, TokenizerDescription& out) {
-  const auto id_of = [&](const std::string& name) {
-    std::optional<int32_t> id = out.vocabulary.id(name);
-    return id && out.vocabulary.find(*id)->in_model ? id : std::nullopt;
-  };
   out.merges.reserve(merges.size());
   for (size_t i = 0; i < merges.size(); ++i) {
-    const auto names = merge_names(merges[i]);
-    if (!names) {
-      return failed_precondition(indexed(where, i) +
-                                 R"(: must be "left right" or ["left", "right"])");
-    }
-    const std::string joined = names->first + names->second;
-    for (const std::string* name : {&names->first, &names->second, &joined}) {
-      if (name->empty() || !id_of(*name)) {
-        return failed_precondition(indexed(where, i) + ": '" + *name + "' is not in model.vocab");
-      }
-    }
-    out.merges.push_back({*id_of(names->first), *id_of(names->second), *id_of(joined)});
+    const std::optional<MergeNames> names = merge_names(merges[i]);
+    const Status status = names
+                              ? add_merge(*names, out)
+                              : failed_precondition(R"(must be "left right" or ["left", "right"])");
+    if (!status.ok()) return failed_precondition(indexed(where, i) + ": " + status.message());
   }
   return {};
 }

@@ -159,6 +159,18 @@ TEST(GgufTokenizer, AddsBosWhereTheNameSaysSoAndTheFileDoesNot) {
   }
 }
 
+TEST(GgufTokenizer, QwensNamesComposeCharacters) {
+  for (const std::string_view pre : {"qwen2", "deepseek-r1-qwen", "llama-bpe"}) {
+    Metadata metadata(testing_text::byte_tokenizer(), pre);
+    metadata.source.add_bos_token = false;
+    const Tokenizer tokenizer = must_create(metadata);
+    const bool composes = pre != "llama-bpe";
+    EXPECT_EQ(tokenizer.decode(encode(tokenizer, "e\u0301"), false),
+              composes ? "\u00e9" : "e\u0301")
+        << pre;
+  }
+}
+
 TEST(GgufTokenizer, APrefixSpace) {
   Metadata metadata(testing_text::byte_tokenizer(), "gpt-2");
   metadata.source.add_space_prefix = true;
@@ -172,8 +184,8 @@ struct Refusal {
 };
 
 const Refusal kRefusals[] = {
-    {"Model", [](Metadata& m) { m.source.model = "llama"; },
-     "tokenizer.ggml.model: 'llama' is not supported (supported: gpt2"},
+    {"Model", [](Metadata& m) { m.source.model = "t5"; },
+     "tokenizer.ggml.model: 't5' is not supported (supported: gpt2"},
     {"NoModel", [](Metadata& m) { m.source.model = ""; },
      "tokenizer.ggml.model: this key is missing"},
     {"Pre", [](Metadata& m) { m.source.pre = "poro-chat"; },
@@ -188,16 +200,18 @@ const Refusal kRefusals[] = {
      "tokenizer.ggml.token_type: [65] is 6, which is not supported"},
     {"StrangeType", [](Metadata& m) { m.source.token_type[65] = 257; },
      "tokenizer.ggml.token_type: [65] is 257"},
-    {"Twice", [](Metadata& m) { m.tokens[65] = "B"; }, "tokenizer.ggml.tokens: [66] stands twice"},
+    {"Twice", [](Metadata& m) { m.tokens[65] = "B"; },
+     "tokenizer.ggml.tokens: [66]: token 'B' has two ids, 65 and 66"},
     {"NoUtf8", [](Metadata& m) { m.tokens[65] = "\xFF"; },
-     "tokenizer.ggml.tokens: [65] is not valid UTF-8"},
+     "tokenizer.ggml.tokens: [65]: the name of token 65 is not valid UTF-8"},
     {"MergeNoUtf8", [](Metadata& m) { m.merges = {"\xFF a"}; },
      "tokenizer.ggml.merges: [0] is not valid UTF-8"},
-    {"MergeOfThree", [](Metadata& m) { m.merges = {"a b c"}; }, "model.merges[0]: must be"},
+    {"MergeOfThree", [](Metadata& m) { m.merges = {"a b c"}; },
+     R"(tokenizer.ggml.merges: [0] must be "left right")"},
     {"MergeUnknown", [](Metadata& m) { m.merges = {"a b"}; },
-     "model.merges[0]: 'ab' is not in model.vocab"},
+     "tokenizer.ggml.merges: [0]: 'ab' is no token of the model"},
     {"NoBos", [](Metadata& m) { m.source.add_bos_token = true; },
-     "tokenizer.ggml.bos_token_id: names no token, but one is to be added"},
+     "tokenizer.ggml.bos_token_id: names no token, but one is needed"},
     {"BosOutside",
      [](Metadata& m) {
        m.source.add_bos_token = true;

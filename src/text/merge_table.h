@@ -7,11 +7,12 @@
 namespace anyslot {
 
 /// A rule of byte-pair encoding: the token `left` followed by the token `right` becomes `result`.
-/// Earlier rules of a list win.
+/// The lowest rank wins, and of equal ones the leftmost in the text.
 struct BpeMerge {
   int32_t left = 0;
   int32_t right = 0;
   int32_t result = 0;
+  int32_t rank = 0;
 };
 
 /// A table from a pair of token ids to the merge that joins them.
@@ -24,8 +25,7 @@ class MergeTable {
   };
 
   MergeTable() = default;
-  /// The rank of a merge is its index; of equal pairs the last one counts, as in Hugging Face's
-  /// reader.
+  /// Of equal pairs the last one counts, as in Hugging Face's reader.
   explicit MergeTable(const std::vector<BpeMerge>& merges);
 
   /// Null when no rule joins the two.

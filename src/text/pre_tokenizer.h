@@ -12,6 +12,10 @@
 
 namespace anyslot {
 
+/// The expression of GPT-2's words, which ByteLevel has by itself.
+inline constexpr std::string_view kGpt2Words =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
 /// What becomes of a match and its neighbours, with the names of tokenizer.json.
 enum class SplitBehavior : uint8_t {
   kIsolated,            // each match is a piece

@@ -13,10 +13,6 @@ using nlohmann::json;
 
 namespace {
 
-// The expression that ByteLevel applies by itself when use_regex is set (GPT-2's).
-constexpr std::string_view kByteLevelPattern =
-    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
 SplitBehavior read_behavior(JsonFields& fields) {
   constexpr std::array<std::pair<std::string_view, SplitBehavior>, 5> kBehaviors = {{
       {"Isolated", SplitBehavior::kIsolated},
@@ -117,7 +113,7 @@ class PreTokenizerReader {
     read_.byte_level = true;
     if (fields.bool_or("add_prefix_space", true)) add(PrefixSpaceStep{});
     if (fields.bool_or("use_regex", true)) {
-      Expected<Regex> regex = Regex::compile(kByteLevelPattern);
+      Expected<Regex> regex = Regex::compile(kGpt2Words);
       if (!regex) return fields.fail(regex.status());
       add(SplitStep{Pattern(*std::move(regex))});
     }

@@ -12,37 +12,8 @@ using ::testing::ElementsAre;
 using testing_text::add_merge;
 using testing_text::added_token;
 using testing_text::must_load;
+using testing_text::sentencepiece_tokenizer;
 using Ids = std::vector<int32_t>;
-
-/// As Llama 2 has it: 256 tokens of bytes (id = byte + 3), then characters and what merges make.
-json sentencepiece_tokenizer() {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}};
-  for (int byte = 0; byte < 256; ++byte) {
-    vocab[std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + ">"] = byte + 3;
-  }
-  for (const char* character : {"▁", "a", "b", "é"}) vocab[character] = vocab.size();
-  const json replace = {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "▁"}};
-  const json back = {{"type", "Replace"}, {"pattern", {{"String", "▁"}}}, {"content", " "}};
-  const json strip = {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}};
-  return {
-      {"version", "1.0"},
-      {"added_tokens", {added_token(0, "<unk>"), added_token(1, "<s>"), added_token(2, "</s>")}},
-      {"normalizer",
-       {{"type", "Sequence"}, {"normalizers", {{{"type", "Prepend"}, {"prepend", "▁"}}, replace}}}},
-      {"pre_tokenizer", nullptr},
-      {"post_processor", nullptr},
-      {"decoder",
-       {{"type", "Sequence"},
-        {"decoders", {back, {{"type", "ByteFallback"}}, {{"type", "Fuse"}}, strip}}}},
-      {"model",
-       {{"type", "BPE"},
-        {"unk_token", "<unk>"},
-        {"fuse_unk", true},
-        {"byte_fallback", true},
-        {"vocab", vocab},
-        {"merges", json::array()}}}};
-}
 
 constexpr int32_t kSpace = 259;
 constexpr int32_t kA = 260;

@@ -63,6 +63,38 @@ inline nlohmann::json added_token(int id, const std::string& content, bool speci
           {"rstrip", false}, {"normalized", false}, {"special", special}};
 }
 
+/// As Llama 2 has it: 256 tokens of bytes (id = byte + 3), then characters and what merges make.
+inline nlohmann::json sentencepiece_tokenizer() {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  nlohmann::json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}};
+  for (int byte = 0; byte < 256; ++byte) {
+    vocab[std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + ">"] = byte + 3;
+  }
+  for (const char* character : {"▁", "a", "b", "é"}) vocab[character] = vocab.size();
+  const nlohmann::json replace = {
+      {"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "▁"}};
+  const nlohmann::json back = {
+      {"type", "Replace"}, {"pattern", {{"String", "▁"}}}, {"content", " "}};
+  const nlohmann::json strip = {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}};
+  return {
+      {"version", "1.0"},
+      {"added_tokens", {added_token(0, "<unk>"), added_token(1, "<s>"), added_token(2, "</s>")}},
+      {"normalizer",
+       {{"type", "Sequence"}, {"normalizers", {{{"type", "Prepend"}, {"prepend", "▁"}}, replace}}}},
+      {"pre_tokenizer", nullptr},
+      {"post_processor", nullptr},
+      {"decoder",
+       {{"type", "Sequence"},
+        {"decoders", {back, {{"type", "ByteFallback"}}, {{"type", "Fuse"}}, strip}}}},
+      {"model",
+       {{"type", "BPE"},
+        {"unk_token", "<unk>"},
+        {"fuse_unk", true},
+        {"byte_fallback", true},
+        {"vocab", vocab},
+        {"merges", nlohmann::json::array()}}}};
+}
+
 inline Expected<Tokenizer> load_json(const nlohmann::json& file) {
   const TempFile temp(file.dump());
   return Tokenizer::load(temp.path());

@@ -28,9 +28,9 @@ struct TokenizerDescription {
   // The model. Either words are bytes, and names are in the byte-level alphabet of GPT-2; or words
   // are characters, as in SentencePiece.
   bool byte_level = false;
-  std::vector<BpeMerge> merges;  // the most important first
-  bool ignore_merges = false;    // a word that is a token as a whole stays whole
-  bool byte_fallback = false;    // an unknown character becomes the tokens <0x00> to <0xFF>
+  std::vector<BpeMerge> merges;
+  bool ignore_merges = false;  // a word that is a token as a whole stays whole
+  bool byte_fallback = false;  // an unknown character becomes the tokens <0x00> to <0xFF>
   std::optional<int32_t> unknown_id;
   bool fuse_unknown = false;  // a run of unknown characters is one token
 

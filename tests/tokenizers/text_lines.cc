@@ -1,5 +1,5 @@
 // Does what a test in another language asks for, a JSON array on each line of standard input, and
-// writes one line of JSON for each:  text_lines MODEL-FOLDER
+// writes one line of JSON for each:  text_lines MODEL-FOLDER-OR-GGUF-FILE
 //
 //   ["encode", text]             the ids of a text that is markup as a whole, with what stands
 //   around a sequence
@@ -11,9 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "text/chat_template.h"
+#include "engine/model_files.h"
 #include "text/detokenizer.h"
-#include "text/tokenizer.h"
 
 namespace anyslot {
 namespace {
@@ -23,18 +22,20 @@ using Ids = std::vector<int32_t>;
 
 class Session {
  public:
-  explicit Session(const std::string& folder)
-      : tokenizer_(must(Tokenizer::load(folder + "/tokenizer.json"))), folder_(folder) {}
+  explicit Session(const std::string& model)
+      : files_(must(internal::open_model_files(model))), tokenizer_(must(files_->tokenizer())) {
+    if (!tokenizer_) throw std::runtime_error(model + " has no tokenizer");
+  }
 
   json answer(const json& request) {
     const auto what = request.at(0).get<std::string>();
     if (what == "decode") return decode(request.at(1).get<Ids>(), request.at(2).get<bool>());
     if (what == "chat") return chat(request.at(1), request.at(2));
     const auto text = request.at(1).get<std::string>();
-    if (what == "content") return must(tokenizer_.encode(text));
+    if (what == "content") return must(tokenizer_->encode(text));
     if (what != "encode") throw std::runtime_error("unknown request " + what);
     const ByteRange all{0, text.size()};
-    return tokenizer_.add_special_tokens(must(tokenizer_.encode(text, std::span(&all, 1))));
+    return tokenizer_->add_special_tokens(must(tokenizer_->encode(text, std::span(&all, 1))));
   }
 
  private:
@@ -45,19 +46,19 @@ class Session {
   }
 
   json decode(const Ids& ids, bool skip) const {
-    StreamingDetokenizer detokenizer(tokenizer_, skip);
+    StreamingDetokenizer detokenizer(*tokenizer_, skip);
     std::string streamed;
     for (const int32_t id : ids) {
       const std::string piece = detokenizer.push(id);
       (void)json(piece).dump();  // throws when the piece ends inside a character
       streamed += piece;
     }
-    return {tokenizer_.decode(ids, skip), streamed + detokenizer.flush()};
+    return {tokenizer_->decode(ids, skip), streamed + detokenizer.flush()};
   }
 
   json chat(const json& messages, const json& documents) {
-    if (!template_) template_ = must(ChatTemplate::load(folder_));
-    if (!template_) throw std::runtime_error(folder_ + " has no chat template");
+    if (!template_) template_ = must(files_->chat_template());
+    if (!template_) throw std::runtime_error(files_->name() + " has no chat template");
     std::vector<ChatMessage> conversation;
     for (const json& message : messages) {
       const auto role = message.at("role").get<std::string>();
@@ -83,18 +84,18 @@ class Session {
       out.push_back({{"document", segment.kind == SegmentKind::kDocument},
                      {"text", segment.text},
                      {"markup", markup},
-                     {"ids", must(tokenizer_.encode(segment.text, segment.markup))}});
+                     {"ids", must(tokenizer_->encode(segment.text, segment.markup))}});
     }
     return out;
   }
 
-  Tokenizer tokenizer_;
-  std::string folder_;
+  std::unique_ptr<internal::ModelFiles> files_;
+  std::optional<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> template_;
 };
 
-int run(const char* folder) {
-  Session session(folder);
+int run(const char* model) {
+  Session session(model);
   std::ios::sync_with_stdio(false);
   std::string line;
   while (std::getline(std::cin, line)) std::cout << session.answer(json::parse(line)) << '\n';
@@ -106,7 +107,7 @@ int run(const char* folder) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "usage: text_lines MODEL-FOLDER\n";
+    std::cerr << "usage: text_lines MODEL-FOLDER-OR-GGUF-FILE\n";
     return 2;
   }
   try {

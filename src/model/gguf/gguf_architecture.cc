@@ -12,6 +12,16 @@ namespace anyslot {
 namespace {
 
 constexpr GgufArchitecture kArchitectures[] = {
+    {.name = "gemma2",
+     .family = "Gemma2ForCausalLM",
+     .windowed = "Gemma2ForCausalLM",
+     .post_attention_norm = "post_attention_norm",
+     .is_gemma = true},
+    {.name = "gemma3",
+     .family = "Gemma3ForCausalLM",
+     .windowed = "Gemma3ForCausalLM",
+     .post_attention_norm = "post_attention_norm",
+     .is_gemma = true},
     {.name = "granite", .family = "GraniteForCausalLM", .permuted = true, .has_multipliers = true},
     {.name = "llama",
      .family = "LlamaForCausalLM",
@@ -42,6 +52,7 @@ constexpr Names kLayerTensors[] = {
     {"self_attn.o_proj", "attn_output"},
     {"self_attn.q_norm", "attn_q_norm"},
     {"self_attn.k_norm", "attn_k_norm"},
+    {"pre_feedforward_layernorm", "ffn_norm"},
     {"post_feedforward_layernorm", "post_ffw_norm"},
     {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"},

@@ -18,6 +18,9 @@ struct GgufArchitecture {
   /// The tensor that Hugging Face calls post_attention_layernorm.
   std::string_view post_attention_norm = "ffn_norm";
   bool has_multipliers = false;  // Granite's
+  /// Weights of norms have the 1 that their family counts from already; soft caps; and what
+  /// add_gemma in gguf_config.cc adds.
+  bool is_gemma = false;
 };
 
 /// The file's row of the table. Fails with kFailedPrecondition when there is none.

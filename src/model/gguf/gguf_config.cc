@@ -48,7 +48,14 @@ constexpr Field kMultipliers[] = {
     {"logit_scale", "logits_scaling", Kind::kNumber, Need::kRequired},
 };
 
-/// Keys of things that no family here has, and the value that says so.
+constexpr Field kGemmaFields[] = {
+    {"attn_logit_softcapping", "attn_logit_softcapping", Kind::kNumber, Need::kOptional},
+    {"final_logit_softcapping", "final_logit_softcapping", Kind::kNumber, Need::kOptional},
+    {"attention.sliding_window_pattern", "sliding_window_pattern", Kind::kInteger, Need::kOptional},
+    {"rope.freq_base_swa", "rope_local_base_freq", Kind::kNumber, Need::kOptional},
+};
+
+/// Keys of things that no family, or none of the others, has, and the value that says so.
 struct Absent {
   std::string_view key;
   std::variant<bool, double> value;
@@ -61,9 +68,12 @@ constexpr Absent kAbsent[] = {
     {"attention.causal", true},
     {"attention.max_alibi_bias", 0.0},
     {"attention.clamp_kqv", 0.0},
+    {"nextn_predict_layers", 0.0},
+};
+
+constexpr Absent kAbsentButInGemma[] = {
     {"attn_logit_softcapping", 0.0},
     {"final_logit_softcapping", 0.0},
-    {"nextn_predict_layers", 0.0},
 };
 
 /// Keys without effect: of how the file came about, or of norms that these families do not have.
@@ -82,6 +92,11 @@ class ConfigBuilder {
       for (const Field& field : kMultipliers) add(field);
     }
     add_head_width();
+    if (architecture_.is_gemma) {
+      add_gemma();
+    } else {
+      for (const Absent& absent : kAbsentButInGemma) check_absent(absent);
+    }
     add_vocabulary();
     add_window();
     add_gguf_rope(keys_, config_);
@@ -116,6 +131,19 @@ class ConfigBuilder {
       fields_.fail(value_key, "differs from " + keys_.name("attention.key_length") +
                                   "; heads must be as wide in V as in K");
     }
+  }
+
+  /// Files do not say by the root of what scores are divided. It is the width of a head in all
+  /// models but those of 27 billion parameters, which are known by their number of layers
+  /// (github.com/ggml-org/llama.cpp, src/models/gemma2.cpp and gemma3.cpp).
+  void add_gemma() {
+    for (const Field& field : kGemmaFields) add(field);
+    const int64_t layers_of_27b = architecture_.name == "gemma2" ? 46 : 62;
+    const int64_t num_heads = config_.value("num_attention_heads", int64_t{0});
+    if (num_heads <= 0) return;
+    const int64_t share = config_.value("hidden_size", int64_t{0}) / num_heads;
+    const bool is_27b = config_.value("num_hidden_layers", int64_t{0}) == layers_of_27b;
+    config_["query_pre_attn_scalar"] = is_27b ? share : config_.value("head_dim", share);
   }
 
   /// The embedding is the vocabulary: not every file has the key.

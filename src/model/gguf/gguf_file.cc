@@ -110,21 +110,37 @@ std::optional<std::string_view> GgufFields::text(std::string_view key) const {
   return value == nullptr ? std::nullopt : std::optional(*value);
 }
 
-std::vector<int64_t> GgufFields::integers(std::string_view key) const {
+template <typename T, typename Convert>
+std::vector<T> GgufFields::list(std::string_view key, std::string_view wanted,
+                                const Convert& convert) const {
   const auto* list = find_as<GgufArray>(key, "a list");
-  std::vector<int64_t> values;
+  std::vector<T> values;
   if (list == nullptr) return values;
   values.reserve(list->numbers.empty() ? 0 : list->count);
   for (size_t i = 0; i < list->count; ++i) {
-    const GgufNumber element = list->numbers.empty() ? GgufNumber(false) : list->number(i);
-    const auto* value = std::get_if<int64_t>(&element);
-    if (value == nullptr) {
-      fail(key, "must be a list of whole numbers");
+    const std::optional<T> value = convert(list->numbers.empty() ? false : list->number(i));
+    if (!value) {
+      fail(key, "must be a list of " + std::string(wanted));
       return {};
     }
     values.push_back(*value);
   }
   return values;
+}
+
+std::vector<int64_t> GgufFields::integers(std::string_view key) const {
+  return list<int64_t>(key, "whole numbers", [](const GgufNumber& number) {
+    const auto* whole = std::get_if<int64_t>(&number);
+    return whole == nullptr ? std::nullopt : std::optional(*whole);
+  });
+}
+
+std::vector<double> GgufFields::numbers(std::string_view key) const {
+  return list<double>(key, "numbers", [](const GgufNumber& number) -> std::optional<double> {
+    if (const auto* whole = std::get_if<int64_t>(&number)) return static_cast<double>(*whole);
+    const auto* other = std::get_if<double>(&number);
+    return other == nullptr ? std::nullopt : std::optional(*other);
+  });
 }
 
 std::span<const std::string_view> GgufFields::texts(std::string_view key) const {

@@ -56,6 +56,8 @@ class GgufFields {
   std::optional<double> number(std::string_view key) const;
   std::optional<std::string_view> text(std::string_view key) const;
   std::vector<int64_t> integers(std::string_view key) const;
+  /// Whole ones or others.
+  std::vector<double> numbers(std::string_view key) const;
   std::span<const std::string_view> texts(std::string_view key) const;
 
   void fail(std::string_view key, const std::string& what) const;
@@ -67,6 +69,9 @@ class GgufFields {
   const GgufValue* find(std::string_view key) const;
   template <typename T>
   const T* find_as(std::string_view key, std::string_view wanted) const;
+  /// The elements of a list of numbers, as `convert` (GgufNumber -> std::optional<T>) gives them.
+  template <typename T, typename Convert>
+  std::vector<T> list(std::string_view key, std::string_view wanted, const Convert& convert) const;
 
   const GgufFile* file_;
   Status* status_;

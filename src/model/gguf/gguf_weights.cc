@@ -40,6 +40,8 @@ bool is_permuted(const GgufArchitecture& architecture, std::string_view name) {
          name.find(".self_attn.k_proj.") != std::string_view::npos;
 }
 
+bool is_norm(std::string_view name) { return name.ends_with("norm.weight"); }
+
 class GgufWeights final : public WeightSource {
  public:
   GgufWeights(std::shared_ptr<const GgufFile> file, const GgufArchitecture& architecture,
@@ -54,6 +56,7 @@ class GgufWeights final : public WeightSource {
     if (!found) return found.status();
     const GgufTensor& tensor = **found;
     LoadedTensor loaded = tensor.type->dtype ? mapped(tensor) : decoded(tensor);
+    if (architecture_.is_gemma && is_norm(weight.name)) return counted_from_one(loaded);
     if (!is_permuted(architecture_, weight.name)) return loaded;
     return in_order(loaded, weight.shape.front());
   }
@@ -112,6 +115,21 @@ class GgufWeights final : public WeightSource {
                          out.subspan(begin * type.block_elements, size * type.block_elements));
     });
     return loaded;
+  }
+
+  /// A copy. The converter has added 1 in float32, so that taking it away gives the numbers back
+  /// up to what that has rounded.
+  static LoadedTensor counted_from_one(const LoadedTensor& loaded) {
+    const auto count = static_cast<size_t>(loaded.view.rows * loaded.view.cols);
+    LoadedTensor shifted{loaded.view,
+                         std::make_unique_for_overwrite<std::byte[]>(count * sizeof(float))};
+    shifted.view.data = shifted.memory.get();
+    shifted.view.dtype = DType::kFloat32;
+    auto* const out = static_cast<float*>(shifted.view.data);
+    for (size_t i = 0; i < count; ++i) {
+      out[i] = load_element(loaded.view.data, loaded.view.dtype, i) - 1.0F;
+    }
+    return shifted;
   }
 
   /// A copy. `num_rows`: of the matrix, or the elements of a bias.

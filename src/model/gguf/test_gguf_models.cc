@@ -70,27 +70,32 @@ std::string encode(std::span<const float> values, uint32_t type) {
 struct Family {
   const char* gguf_name;
   bool permuted = false;
+  bool post_norms = false;  // norms behind attention and MLP
+  bool is_gemma = false;
 };
 
 const std::map<std::string, Family> kFamilies = {
+    {"Gemma2ForCausalLM", {"gemma2", false, true, true}},
+    {"Gemma3ForCausalLM", {"gemma3", false, true, true}},
     {"GraniteForCausalLM", {"granite", true}},
     {"LlamaForCausalLM", {"llama", true}},
     {"MistralForCausalLM", {"llama", true}},
-    {"Olmo2ForCausalLM", {"olmo2"}},
+    {"Olmo2ForCausalLM", {"olmo2", false, true}},
     {"Phi3ForCausalLM", {"phi3"}},
     {"Qwen2ForCausalLM", {"qwen2"}},
     {"Qwen3ForCausalLM", {"qwen3"}},
     {"SmolLM3ForCausalLM", {"smollm3", true}},
 };
 
-std::string gguf_name_of(std::string name, const std::string& family) {
+std::string gguf_name_of(std::string name, const Family& family) {
   const std::pair<std::string, std::string> kParts[] = {
       {"model.embed_tokens", "token_embd"},
       {"model.norm", "output_norm"},
       {"lm_head", "output"},
       {"model.layers.", "blk."},
       {"input_layernorm", "attn_norm"},
-      {"post_attention_layernorm", family == "olmo2" ? "post_attention_norm" : "ffn_norm"},
+      {"post_attention_layernorm", family.post_norms ? "post_attention_norm" : "ffn_norm"},
+      {"pre_feedforward_layernorm", "ffn_norm"},
       {"post_feedforward_layernorm", "post_ffw_norm"},
       {"self_attn.q_proj", "attn_q"},
       {"self_attn.k_proj", "attn_k"},
@@ -150,8 +155,11 @@ void add_tensors(const std::string& folder, const Family& family, size_t head_di
     if (family.permuted && turned) {
       values = interleave_halves(values, head_dim, is_matrix ? static_cast<size_t>(shape[1]) : 1);
     }
+    if (family.is_gemma && name.ends_with("norm.weight")) {
+      for (float& value : values) value += 1;
+    }
     const uint32_t type = is_matrix ? matrix_type : kF32;
-    file.add_tensor(gguf_name_of(name, family.gguf_name), shape, type, encode(values, type));
+    file.add_tensor(gguf_name_of(name, family), shape, type, encode(values, type));
   }
 }
 
@@ -175,9 +183,11 @@ std::vector<float> llama3_factors(const json& rope, size_t head_dim) {
 }
 
 void add_rope(const json& config, const std::string& prefix, size_t head_dim, GgufWriter& file) {
-  const json rope = config.contains("rope_parameters")
-                        ? config["rope_parameters"]
-                        : json{{"rope_theta", config["rope_theta"]}, {"rope_type", "default"}};
+  json rope = config.contains("rope_parameters")
+                  ? config["rope_parameters"]
+                  : json{{"rope_theta", config["rope_theta"]}, {"rope_type", "default"}};
+  // That of layers with a window is not written.
+  if (rope.contains("full_attention")) rope = json(rope["full_attention"]);
   const std::string type = rope["rope_type"];
   file.add_f32(prefix + "rope.freq_base", rope["rope_theta"]);
   const double share = config.value("partial_rotary_factor", 1.0);
@@ -194,6 +204,18 @@ void add_rope(const json& config, const std::string& prefix, size_t head_dim, Gg
       file.add_u32(prefix + "rope.scaling.original_context_length",
                    rope["original_max_position_embeddings"]);
     }
+  }
+}
+
+void add_gemma(const json& config, const std::string& prefix, GgufWriter& file) {
+  for (const std::string cap : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    if (!config[cap].is_null()) file.add_f32(prefix + cap, config[cap]);
+  }
+  const json& types = config["layer_types"];
+  const auto full = std::ranges::find(types, json("full_attention"));
+  if (prefix == "gemma3." && full != types.end()) {
+    file.add_u32(prefix + "attention.sliding_window_pattern",
+                 static_cast<uint32_t>(full - types.begin()) + 1);
   }
 }
 
@@ -226,36 +248,72 @@ void add_config(const json& config, const std::string& family, size_t head_dim, 
     file.add_f32(prefix + "residual_scale", config["residual_multiplier"]);
     file.add_f32(prefix + "logit_scale", config["logits_scaling"]);
   }
+  if (kFamilies.at(config["architectures"][0]).is_gemma) add_gemma(config, prefix, file);
   add_rope(config, prefix, head_dim, file);
   file.add_u32("tokenizer.ggml.bos_token_id", config["bos_token_id"]);
   file.add_u32("tokenizer.ggml.eos_token_id", config["eos_token_id"]);
 }
 
+std::pair<std::string, std::string> names_of(const json& merge) {
+  if (merge.is_array()) return {merge[0], merge[1]};
+  const std::string text = merge;
+  const size_t space = text.find(' ');
+  return {text.substr(0, space), text.substr(space + 1)};
+}
+
+/// Of SentencePiece: what is merged earlier has a higher score, and what nothing makes the lowest.
+std::vector<float> scores_of(const json& model, const std::vector<std::string>& tokens) {
+  std::map<std::string, float> of_results;
+  for (const json& merge : model["merges"]) {
+    const auto [left, right] = names_of(merge);
+    of_results.emplace(left + right, -static_cast<float>(of_results.size()));
+  }
+  std::vector<float> scores;
+  for (const std::string& token : tokens) {
+    const auto score = of_results.find(token);
+    scores.push_back(score == of_results.end() ? -1e6F : score->second);
+  }
+  return scores;
+}
+
+void add_model(const json& model, const std::vector<std::string>& tokens, GgufWriter& file) {
+  if (model.value("byte_fallback", false)) {
+    file.add_text("tokenizer.ggml.model", "llama");
+    const std::vector<float> scores = scores_of(model, tokens);
+    file.add_list("tokenizer.ggml.scores", GgufValueType::kFloat32, scores.size(),
+                  encode(scores, kF32));
+    return;
+  }
+  std::vector<std::string> merges;
+  for (const json& merge : model["merges"]) {
+    const auto [left, right] = names_of(merge);
+    merges.push_back(left + " " + right);
+  }
+  file.add_text("tokenizer.ggml.model", "gpt2");
+  file.add_text("tokenizer.ggml.pre", "llama-bpe");
+  file.add_texts("tokenizer.ggml.merges", merges);
+}
+
 void add_tokenizer(const json& tokenizer, GgufWriter& file) {
-  const json& vocab = tokenizer["model"]["vocab"];
-  std::vector<std::string> tokens(vocab.size());
-  std::vector<int32_t> types(vocab.size(), 1);
-  for (const auto& [name, id] : vocab.items()) tokens.at(id.get<size_t>()) = name;
-  for (const json& added : tokenizer["added_tokens"]) {
-    const size_t id = added["id"];
+  const json& model = tokenizer["model"];
+  std::vector<std::string> tokens;
+  std::vector<int32_t> types;
+  const auto set = [&](size_t id, const std::string& name, int32_t type) {
     if (id >= tokens.size()) {
       tokens.resize(id + 1);
       types.resize(id + 1, 5);
     }
-    tokens[id] = added["content"];
-    types[id] = added["special"].get<bool>() ? 3 : 4;
+    tokens[id] = name;
+    types[id] = type;
+  };
+  for (const auto& [name, id] : model["vocab"].items())
+    set(id, name, name.starts_with("<0x") ? 6 : 1);
+  for (const json& added : tokenizer["added_tokens"]) {
+    set(added["id"], added["content"], added["special"].get<bool>() ? 3 : 4);
   }
-  std::vector<std::string> merges;
-  for (const json& merge : tokenizer["model"]["merges"]) {
-    merges.push_back(merge.is_string()
-                         ? merge.get<std::string>()
-                         : merge[0].get<std::string>() + " " + merge[1].get<std::string>());
-  }
-  file.add_text("tokenizer.ggml.model", "gpt2");
-  file.add_text("tokenizer.ggml.pre", "llama-bpe");
   file.add_texts("tokenizer.ggml.tokens", tokens);
   file.add_i32s("tokenizer.ggml.token_type", types);
-  file.add_texts("tokenizer.ggml.merges", merges);
+  add_model(model, tokens, file);
 }
 
 }  // namespace
