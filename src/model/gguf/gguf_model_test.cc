@@ -1,5 +1,6 @@
 // A GGUF file and the Hugging Face folder of the same model are the same model.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
