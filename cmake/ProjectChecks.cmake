@@ -36,7 +36,7 @@ if(NODE_PROGRAM)
   foreach(page sweep_report)
     add_test(NAME browser_${page} COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/browser/run.mjs ${page}
                                           $<TARGET_FILE:anyslot_cli> ${PROJECT_SOURCE_DIR}/models/rag-demo-14m)
-    set_tests_properties(browser_${page} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77)
+    set_tests_properties(browser_${page} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
   endforeach()
 
   # The page at /: its modules in Node.js, then the whole in Chromium, which leaves pictures in tests/page of the build.
@@ -46,10 +46,9 @@ if(NODE_PROGRAM)
     add_test(NAME browser_page_${part}
              COMMAND ${NODE_PROGRAM} ${PROJECT_SOURCE_DIR}/tests/browser/run.mjs ../page/${part}
                      $<TARGET_FILE:anyslot_cli> ${PROJECT_SOURCE_DIR}/models/rag-demo-14m)
-    set_tests_properties(browser_page_${part} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77
+    set_tests_properties(browser_page_${part} PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 RUN_SERIAL ON
                                                          ENVIRONMENT ANYSLOT_SCREENSHOTS=${PROJECT_BINARY_DIR}/tests/page)
   endforeach()
-  set_tests_properties(browser_page_race PROPERTIES RUN_SERIAL ON) # it compares times
 endif()
 
 # The sanitizers' flags are not exported, so a sanitized library cannot be linked from outside.

@@ -40,5 +40,6 @@ dir=$(build_dir "$preset")
 scripts/build.sh --preset "$preset" "${build_arguments[@]}" -- "-DANYSLOT_TEST_MODEL=$model"
 
 step "testing $preset in $dir"
-ctest --test-dir "$dir" --output-on-failure --no-tests=error "${ctest_arguments[@]}" ||
+# Two at a time: those that measure run alone, and the others use all cores now and then.
+ctest --test-dir "$dir" --parallel 2 --output-on-failure --no-tests=error "${ctest_arguments[@]}" ||
   fail "tests failed" "the list above names them; run one again with: scripts/test.sh --preset $preset -- -R NAME"
