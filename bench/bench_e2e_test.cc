@@ -73,16 +73,43 @@ TEST_F(Bench, ModelMeasuresEveryTestAndWritesThreeForms) {
                                           "full pp24", "full tg3", "full tg3 @ d40"));
   ASSERT_EQ(csv_.size(), 11);
   EXPECT_EQ(csv_[0],
-            "test,method,prompt_tokens,generated_tokens,depth,milliseconds,tokens_per_second,"
-            "standard_deviation,"
+            "test,method,prompt_tokens,generated_tokens,depth,batch,milliseconds,"
+            "tokens_per_second,standard_deviation,"
             "peer_tokens_per_second,over_peer");
-  EXPECT_THAT(csv_[1], testing::StartsWith("pp8,lazy,8,0,0,"));
+  EXPECT_THAT(csv_[1], testing::StartsWith("pp8,lazy,8,0,0,1,"));
 }
 
 TEST_F(Bench, ModelRunsEveryMethodOnTheBundledModel) {
   run({"model", "--model", ANYSLOT_MODEL_DIR, "--prompt-tokens", "16", "--depth", "64",
        "--generate", "2", "--method", "lazy,block,mepic,prefix", "--repetitions", "1"});
   EXPECT_EQ(report_.at("results").size(), 8);
+}
+
+TEST_F(Bench, ModelDecodesRequestsTogether) {
+  run({"model", "--random-weights", shape_, "--prompt-tokens", "8", "--depth", "32", "--generate",
+       "16", "--batch", "1,8", "--repetitions", "3", "--threads", "1"});
+  const json& results = report_.at("results");
+  ASSERT_EQ(results.size(), 3);
+  EXPECT_EQ(results[2].at("test"), "tg16 x 8 @ d32");
+  EXPECT_EQ(results[2].at("batch"), 8);
+  const auto ms = [&](int row) { return results[row].at("milliseconds").get<double>(); };
+  EXPECT_LT(ms(2), 8 * ms(1));  // a step of eight costs less than eight steps
+  EXPECT_NEAR(results[2].at("tokens_per_second").get<double>(), 16 * 8 / ms(2) * 1e3, 1e-3);
+}
+
+TEST_F(Bench, ModelGivesTextInANewOrder) {
+  run({"model", "--random-weights", shape_, "--prompt-tokens", "8", "--depth", "0,192",
+       "--document-tokens", "16", "--generate", "0", "--method", "lazy,prefix,full", "--reorder",
+       "--repetitions", "3", "--threads", "1"});
+  std::map<std::string, double> ms;
+  for (const json& row : report_.at("results")) {
+    ms[row.at("method").get<std::string>() + " " + row.at("test").get<std::string>()] =
+        row.at("milliseconds").get<double>();
+  }
+  EXPECT_EQ(ms.size(), 6);
+  // 200 tokens are computed instead of 8.
+  EXPECT_GT(ms.at("full pp8 @ d192 reordered"), 1.5 * ms.at("lazy pp8 @ d192"));
+  EXPECT_GT(ms.at("prefix pp8 @ d192 reordered"), 1.5 * ms.at("lazy pp8 @ d192"));
 }
 
 TEST_F(Bench, ModelComparesWithAPeer) {
@@ -124,6 +151,14 @@ TEST_F(Bench, ModelTellsWhenTheDepthDoesNotStayCached) {
                    "128", "--generate", "0", "--method", "prefix,lazy", "--kv-cache", "57344"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.last_error_line(), HasSubstr("--kv-cache"));
+}
+
+TEST_F(Bench, ModelTellsWhenABatchDoesNotRunAtOnce) {
+  const ProgramResult result = run_program(
+      {"bench", "model", "--random-weights", shape_, "--prompt-tokens", "8", "--depth", "128",
+       "--generate", "4", "--batch", "4", "--kv-cache", "57344"});  // one at a time
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.last_error_line(), HasSubstr("tg4 x 4 @ d128: the requests did not decode"));
 }
 
 std::vector<std::string> tiny_attention(const std::string& shape) {
@@ -217,6 +252,10 @@ TEST_F(Bench, WrongCallsAreRefused) {
   refused({"bench", "model", "--random-weights", folder_.file("none")}, "there is no file");
   refused({"bench", "model", "--random-weights", shape_, "--prompt-tokens", "0"}, "\"0\"");
   refused({"bench", "model", "--random-weights", shape_, "--method", "fast"}, "fast");
+  refused({"bench", "model", "--random-weights", shape_, "--batch", "0"}, "\"0\"");
+  refused({"bench", "model", "--random-weights", shape_, "--batch", "65"},
+          "--max-running-requests");
+  refused({"bench", "model", "--random-weights", shape_, "--reorder", "--peer", "cat"}, "--peer");
   refused({"bench", "attention"}, "--shape is required");
   refused({"bench", "attention", "--shape", shape_, "--method", "full"}, "full");
   refused({"bench", "attention", "--shape", shape_, "--documents", "some"}, "some");

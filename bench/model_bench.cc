@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 #include <random>
 #include <utility>
 
@@ -37,42 +39,101 @@ class ModelBench {
 
   /// The test's rate, in tokens per second.
   Expected<double> run(const ModelTest& test) {
+    const Expected<std::vector<TokenTimes>> answers = answer(test);
+    if (!answers) return answers.status();
+    if (test.prompt_tokens == 0) return decode_rate(test, *answers);
+    return static_cast<double>(test.prompt_tokens) / answers->front().front() * 1e3;
+  }
+
+  /// Computes the test's depth, unless it is cached already.
+  Status warm_up(const ModelTest& test) {
+    ModelTest longer = test;
+    longer.prompt_tokens = 0;
+    longer.generated_tokens = 1;
+    return answer(longer).status();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// When the tokens of an answer came, in ms since the first of the batch was submitted.
+  using TokenTimes = std::vector<double>;
+
+  Expected<std::vector<TokenTimes>> answer(const ModelTest& test) {
+    std::vector<Request> requests;
+    for (int64_t i = 0; i < test.batch; ++i) requests.push_back(request(test, i));
+    const Clock::time_point start = Clock::now();
+    std::vector<double> submitted_ms;
+    std::vector<Stream> streams;
+    for (const Request& request : requests) {
+      submitted_ms.push_back(
+          std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+      Expected<Stream> stream = engine_.submit(request);
+      if (!stream) return stream.status();
+      streams.push_back(*std::move(stream));
+    }
+    std::vector<TokenTimes> answers;
+    for (size_t i = 0; i < streams.size(); ++i) {
+      Expected<cli::Completion> completion = cli::collect(std::move(streams[i]));
+      if (!completion) return completion.status();
+      if (Status status = check_usage(test, completion->usage); !status.ok()) return status;
+      answers.push_back(std::move(completion->token_ms));
+      for (double& ms : answers.back()) ms += submitted_ms[i];
+    }
+    return answers;
+  }
+
+  /// Of all answers together while each of them decodes. A request's first and last token in that
+  /// time bound its own, so that no part of a step is counted.
+  static Expected<double> decode_rate(const ModelTest& test,
+                                      const std::vector<TokenTimes>& answers) {
+    double begin = 0;
+    double end = std::numeric_limits<double>::infinity();
+    for (const TokenTimes& times : answers) {
+      begin = std::max(begin, times.front());
+      end = std::min(end, times.back());
+    }
+    double rate = 0;
+    for (const TokenTimes& times : answers) {
+      const auto last = std::ranges::upper_bound(times, end) - 1;
+      const auto first = std::ranges::upper_bound(times, begin) - 1;
+      if (first >= last) {
+        return resource_exhausted(
+            fmt::format("{}: the requests did not decode at once; raise --generate or --kv-cache",
+                        test.name()));
+      }
+      rate += static_cast<double>(last - first) / (*last - *first) * 1e3;
+    }
+    return rate;
+  }
+
+  Request request(const ModelTest& test, int64_t index) {
     Request request;
-    request.segments = context(test);
+    request.segments = context(test, index);
     request.segments.push_back(
         segment_of(SegmentKind::kText, random_tokens(std::max<int64_t>(test.prompt_tokens, 1))));
     request.method = test.method;
     request.sampling.ignore_eos = true;
     request.sampling.max_tokens = static_cast<int>(test.generated_tokens) + 1;
-    const Expected<cli::Completion> completion = cli::complete(engine_, request);
-    if (!completion) return completion.status();
-    const Usage& usage = completion->usage;
-    if (test.prompt_tokens > 0) {
-      if (Status status = check_cached(test, usage); !status.ok()) return status;
-      return static_cast<double>(test.prompt_tokens) / usage.ttft_ms * 1e3;
-    }
-    if (usage.completion_tokens != test.generated_tokens + 1) {
-      return invalid_argument(fmt::format(
-          "{}: only {} tokens fit the model's length; ask for fewer or raise --max-model-len",
-          test.name(), usage.completion_tokens));
-    }
-    return static_cast<double>(test.generated_tokens) / (usage.total_ms - usage.ttft_ms) * 1e3;
+    return request;
   }
 
- private:
   TokenIds random_tokens(int64_t count) {
     TokenIds ids(static_cast<size_t>(count));
     for (int32_t& id : ids) id = token_(random_);
     return ids;
   }
 
-  /// `depth` tokens that are the same in every call; documents stand in a new order each time.
-  std::vector<Segment> context(const ModelTest& test) {
-    while (static_cast<int64_t>(context_.size()) < test.depth) context_.push_back(token_(random_));
+  /// The `depth` tokens of the batch's request `index`, the same in every call; documents stand in
+  /// a new order each time.
+  std::vector<Segment> context(const ModelTest& test, int64_t index) {
+    const int64_t all_begin = index * test.depth;
+    const int64_t all_end = all_begin + test.depth;
+    while (static_cast<int64_t>(context_.size()) < all_end) context_.push_back(token_(random_));
     std::vector<Segment> segments;
-    const int64_t step = has_documents(test.method) ? options_.document_tokens : test.depth;
-    for (int64_t begin = 0; begin < test.depth; begin += step) {
-      const int64_t end = std::min(begin + step, test.depth);
+    const bool in_pieces = has_documents(test.method) || test.text_anew;
+    const int64_t step = in_pieces ? options_.document_tokens : test.depth;
+    for (int64_t begin = all_begin; begin < all_end; begin += step) {
+      const int64_t end = std::min(begin + step, all_end);
       segments.push_back(
           segment_of(has_documents(test.method) ? SegmentKind::kDocument : SegmentKind::kText,
                      TokenIds(context_.begin() + begin, context_.begin() + end)));
@@ -81,9 +142,16 @@ class ModelBench {
     return segments;
   }
 
-  /// A depth that was not cached would be computed within the time to the first token. Text is
-  /// cached in whole blocks.
-  static Status check_cached(const ModelTest& test, const Usage& usage) {
+  /// An answer that was cut short, or a depth that was not cached and so computed within the time
+  /// to the first token, would be measured for something else.
+  static Status check_usage(const ModelTest& test, const Usage& usage) {
+    if (usage.completion_tokens != test.generated_tokens + 1) {
+      return invalid_argument(fmt::format(
+          "{}: only {} tokens fit the model's length; ask for fewer or raise --max-model-len",
+          test.name(), usage.completion_tokens));
+    }
+    if (test.prompt_tokens == 0 || test.text_anew) return {};
+    // Text is cached in whole blocks.
     const int64_t expected = has_documents(test.method) ? test.depth : test.depth / kBlock * kBlock;
     if (usage.cached_tokens >= expected) return {};
     return resource_exhausted(fmt::format(
@@ -98,17 +166,14 @@ class ModelBench {
   TokenIds context_;
 };
 
-/// Computes the test's depth, unless it is cached already.
-ModelTest warm_up_of(const ModelTest& test) {
-  return {.method = test.method, .generated_tokens = 1, .depth = test.depth};
-}
-
 }  // namespace
 
 std::string ModelTest::name() const {
   std::string name = prompt_tokens > 0 ? fmt::format("pp{}", prompt_tokens)
                                        : fmt::format("tg{}", generated_tokens);
+  if (batch > 1) name += fmt::format(" x {}", batch);
   if (depth > 0) name += fmt::format(" @ d{}", depth);
+  if (text_anew) name += " reordered";
   return name;
 }
 
@@ -116,12 +181,18 @@ std::vector<ModelTest> plan_model_tests(const ModelBenchOptions& options) {
   std::vector<ModelTest> tests;
   for (const Method method : options.methods) {
     for (const int64_t depth : options.depths) {
+      const bool text_anew = options.reorder && depth > 0 && !has_documents(method);
+      const ModelTest common = {.method = method, .depth = depth, .text_anew = text_anew};
       for (const int64_t prompt_tokens : options.prompt_tokens) {
-        if (method == Method::kFull && depth > 0) continue;
-        tests.push_back({.method = method, .prompt_tokens = prompt_tokens, .depth = depth});
+        if (method == Method::kFull && depth > 0 && !text_anew) continue;
+        tests.push_back(common);
+        tests.back().prompt_tokens = prompt_tokens;
       }
-      if (options.generate > 0) {
-        tests.push_back({.method = method, .generated_tokens = options.generate, .depth = depth});
+      if (options.generate == 0 || text_anew) continue;
+      for (const int64_t batch : options.batches) {
+        tests.push_back(common);
+        tests.back().generated_tokens = options.generate;
+        tests.back().batch = batch;
       }
     }
   }
@@ -136,7 +207,7 @@ Status run_model_tests(Engine& engine, const ModelBenchOptions& options, const R
   for (int round = -1; round < options.repetitions; ++round) {
     for (ModelTest& test : tests) {
       if (round < 0) {
-        if (const auto rate = bench.run(warm_up_of(test)); !rate) return rate.status();
+        if (Status status = bench.warm_up(test); !status.ok()) return status;
       }
       const Expected<double> rate = bench.run(test);
       if (!rate) return rate.status();

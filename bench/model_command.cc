@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,7 +48,8 @@ Report::Facts facts_of(const Engine& engine, const Options& options) {
 
 /// What the whole prompt took, so the time to its first token, or the whole answer.
 double milliseconds_of(const ModelTest& test) {
-  const int64_t tokens = test.prompt_tokens > 0 ? test.prompt_tokens : test.generated_tokens;
+  const int64_t tokens =
+      test.prompt_tokens > 0 ? test.prompt_tokens : test.generated_tokens * test.batch;
   return static_cast<double>(tokens) / cli::mean(test.tokens_per_second) * 1e3;
 }
 
@@ -69,14 +71,29 @@ nlohmann::ordered_json mean_of_peer(const ModelTest& test) {
 void add_rows(const std::vector<ModelTest>& tests, Report& report) {
   for (const ModelTest& test : tests) {
     report.add_row({test.name(), method_name(test.method), test.prompt_tokens,
-                    test.generated_tokens, test.depth, milliseconds_of(test),
+                    test.generated_tokens, test.depth, test.batch, milliseconds_of(test),
                     cli::mean(test.tokens_per_second),
                     cli::standard_deviation(test.tokens_per_second), test.tokens_per_second,
                     mean_of_peer(test), test.peer_tokens_per_second, ratio_to_peer(test)});
   }
 }
 
+Status check(const Options& options) {
+  const int64_t most = std::ranges::max(options.bench.batches);
+  if (most > options.engine.max_running_requests) {
+    return invalid_argument(
+        fmt::format("--batch {}: the engine runs {} requests at once; raise --max-running-requests",
+                    most, options.engine.max_running_requests));
+  }
+  if (!options.peer.empty() && (most > 1 || options.bench.reorder)) {
+    return invalid_argument(
+        "--peer compares single requests behind cached text: leave out --batch and --reorder");
+  }
+  return {};
+}
+
 Status run(const Options& options, cli::Interrupt& interrupt) {
+  if (Status status = check(options); !status.ok()) return status;
   Expected<ReportFiles> files = ReportFiles::open(options.paths, interrupt);
   if (!files) return files.status();
   Expected<Engine> engine = Engine::open(options.engine);
@@ -94,6 +111,7 @@ Status run(const Options& options, cli::Interrupt& interrupt) {
                  {"prompt_tokens", "", 0},
                  {"generated_tokens", "", 0},
                  {"depth", "", 0},
+                 {"batch", "", 0},
                  {"milliseconds", ">ms", 1},
                  {"tokens_per_second", ">tokens/s", 2},
                  {"standard_deviation", ">+-", 2},
@@ -144,6 +162,11 @@ void add_model_benchmark(CLI::App& bench, cli::Action& action) {
                    "tokens of the documents that make up a depth (default: 125)")
       ->type_name("N")
       ->check(cli::at_least(1));
+  add_numbers_option(*command, "--batch", tests.batches, 1,
+                     "requests that decode at once, each behind a depth of its own");
+  command->add_flag("--reorder", tests.reorder,
+                    "give methods prefix and full the documents of a depth as text in a new order "
+                    "each time: the time until they have computed what lazy finds (default: off)");
   command
       ->add_option("--repetitions", tests.repetitions,
                    "measurements of each test, after one for warmth (default: 5)")

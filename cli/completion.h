@@ -12,14 +12,18 @@ namespace anyslot::cli {
 struct Completion {
   std::string text;
   std::vector<int32_t> token_ids;
+  std::vector<double> token_ms;      // when each came, since submission
   std::vector<float> prompt_logits;  // [num_text_tokens, vocab], when asked for
   FinishReason finish_reason = FinishReason::kStop;
   Usage usage;
 };
 
-/// Submits a request and waits for its end; `on_text` sees the pieces of the answer as they come,
-/// and its failure cancels the request. Fails with the engine's reason when the request is refused
-/// or ends in an error.
+/// Waits for the end of a request; `on_text` sees the pieces of the answer as they come, and its
+/// failure cancels the request. Fails with the engine's reason when the request ends in an error.
+Expected<Completion> collect(Stream stream,
+                             const std::function<Status(std::string_view)>& on_text = {});
+
+/// Submits a request and collects its events. Fails also when it is refused.
 Expected<Completion> complete(Engine& engine, const Request& request,
                               const std::function<Status(std::string_view)>& on_text = {});
 

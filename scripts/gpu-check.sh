@@ -80,6 +80,7 @@ fi
 
 step "benchmarks"
 check attention_timing "$build/cuda_attention_timing"
+if python3 -c 'import torch' 2>/dev/null; then check cudnn scripts/time-cudnn.py; fi
 check attention_float16 "$build/cuda_attention_timing" float16 16384
 check model_decode "$build/anyslot" bench model --device cuda --random-weights bench/shapes/llama-3.1-8b.json \
   --kv-cache 8GiB --prompt-tokens 64 --depth 4096,16000 --document-tokens 200 --generate 64 \
@@ -90,6 +91,18 @@ check model_methods "$build/anyslot" bench model --device cuda --random-weights 
 check model_prompts "$build/anyslot" bench model --device cuda --random-weights bench/shapes/llama-3.1-8b.json \
   --kv-cache 16GiB --prompt-tokens 64,512,2048 --depth 0,2000 --document-tokens 200 --generate 64 --repetitions 3 \
   --json "$output/prompts.json"
+check model_batch "$build/anyslot" bench model --device cuda --random-weights bench/shapes/llama-3.1-8b.json \
+  --kv-cache 40GiB --prompt-tokens 64 --depth 4096 --document-tokens 200 --generate 64 --batch 1,8,64 --repetitions 3 \
+  --json "$output/batch.json"
+check model_reordered "$build/anyslot" bench model --device cuda --random-weights bench/shapes/llama-3.1-8b.json \
+  --kv-cache 16GiB --prompt-tokens 64 --depth 2000,16000 --document-tokens 200 --generate 0 --repetitions 3 \
+  --method lazy,prefix --reorder --json "$output/reordered.json"
+# The paper's workload: 100 documents of 2048 tokens, 5 in a prompt, some far more often than others.
+check sweep_skewed "$build/anyslot" bench sweep --device cuda --random-weights bench/shapes/llama-3.1-8b.json \
+  --figures rate-skewed --num-documents 100 --documents-per-prompt 5 --document-len 2048 --zipf 2.1 \
+  --request-rates 0.5,2,8,16 --run-seconds 5 --kv-cache 24GiB \
+  --report "$output/sweep.html" --json "$output/sweep.json"
+check serving_ratios "$build/tests/serving_ratios" bfloat16
 
 step "results in $output"
 if grep FAILED "$output/summary.txt"; then exit 1; fi

@@ -60,6 +60,7 @@ constexpr Case kCases[] = {
     {"prefill 2048 over 2048", 1, 2048, 2048, 512, false, 2048},
     {"prefill 4096 over nothing", 1, 4096, 0, 512, false, 4096},
     {"prefill 1024 over 32768", 1, 1024, 32768, 512, false, 1024},
+    {"encode 16 x 1024", 16, 1024, 0, 1024, false, 1024},
     {"mepic decode 1 x 16384", 1, 1, 16384, 1024, false, 16, KeyForm::kRaw},
     {"mepic decode 32 x 16384", 32, 1, 16384, 1024, false, 16, KeyForm::kRaw},
     {"mepic prefill 64 over 4096", 1, 64, 4096, 512, false, 64, KeyForm::kRaw},
