@@ -84,7 +84,7 @@ EOF
   (cd "$work" && apt-get "${separate[@]}" -qq download "$package") || continue
   mkdir -p "$target"
   dpkg-deb -x "$work/${package}"_*.deb "$target"
-  echo "minja is in build/minja; configure again to use it"
+  echo "minja is in build/minja; builds that are configured from now on use it"
   exit 0
 done
 fail "$package was not found in $distribution $suites" "$by_hand"
