@@ -45,6 +45,8 @@ std::optional<T> whole_number(const std::string& text) {
   return value;
 }
 
+}  // namespace
+
 CLI::Validator existing_file() {
   return {[](const std::string& path) {
             std::error_code error;
@@ -63,8 +65,6 @@ CLI::Validator one_of(std::vector<std::string> names) {
           },
           ""};
 }
-
-}  // namespace
 
 CLI::Validator existing_model() {
   return {[](const std::string& path) { return check_model_path(path).message(); }, ""};
@@ -102,8 +102,6 @@ CLI::Validator is_seed() {
           ""};
 }
 
-namespace {
-
 CLI::Validator number_where(const std::function<bool(double)>& fits, const std::string& range) {
   return {[fits, range](const std::string& text) {
             double value = 0;
@@ -114,6 +112,8 @@ CLI::Validator number_where(const std::function<bool(double)>& fits, const std::
           },
           ""};
 }
+
+namespace {
 
 void add_machine_options(CLI::App& command, EngineConfig& config) {
   command
@@ -179,8 +179,8 @@ void add_method_option(CLI::App& command, EngineConfig& config) {
 
 void add_serving_options(CLI::App& command, EngineConfig& config) {
   add_parsed_option(command, "--dtype", "D",
-                    "type of weights, activations and KV: bfloat16, float16 (on a GPU) or float32 "
-                    "(default: bfloat16)",
+                    "type of weights, activations and KV: bfloat16, float16 (on a GPU and in the "
+                    "reference) or float32 (default: bfloat16)",
                     parse_compute_type, [&config](ComputeType type) { config.dtype = type; })
       ->group(kEngineGroup);
   add_parsed_option(command, "--weights", "W",

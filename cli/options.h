@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "anyslot/config.h"
 #include "anyslot/request.h"
@@ -20,6 +22,14 @@ enum class EngineOptionSet {
 /// Adds the engine's options to a command; parsing writes them to `config`, which must outlive it.
 void add_engine_options(CLI::App& command, EngineConfig& config, EngineOptionSet set);
 
+// Their messages are ours, and they add nothing to the names of types in --help.
+
+/// Accepts the path of a file that is there.
+CLI::Validator existing_file();
+/// Accepts one of `names`.
+CLI::Validator one_of(std::vector<std::string> names);
+/// Accepts finite numbers that fit; `range` goes on "is not a number", e.g. "above 0".
+CLI::Validator number_where(const std::function<bool(double)>& fits, const std::string& range);
 /// Accepts the path of a folder or file that may be a model.
 CLI::Validator existing_model();
 /// Accepts whole numbers from `minimum` to `maximum`.

@@ -38,8 +38,8 @@ Expected<const KernelTable*> choose_kernels(std::string_view max_isa, const CpuF
     }
   }
   if (!limit_is_known) {
-    return invalid_argument("unknown max_isa '" + std::string(max_isa) + "': it is one of " +
-                            joined_names());
+    return invalid_argument("unknown instruction set '" + std::string(max_isa) +
+                            "': of a CPU it is one of " + joined_names());
   }
   if (best == nullptr) {
     return failed_precondition(

@@ -205,10 +205,11 @@ Expected<std::unique_ptr<Backend>> open_cuda_backend(const BackendOptions& optio
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count == 0) {
     cudaGetLastError();
-    return failed_precondition(
-        std::string("no NVIDIA GPU can be used: ") +
-        (error == cudaSuccess ? "there is none" : cudaGetErrorString(error)) +
-        "; use the device 'cpu'");
+    std::string reason = error == cudaSuccess ? "there is none" : cudaGetErrorString(error);
+    if (error == cudaErrorInsufficientDriver) {  // so it calls a machine without a driver, too
+      reason = "there is no driver of one, or it is older than this build's CUDA";
+    }
+    return failed_precondition("no NVIDIA GPU can be used: " + reason + "; use the device 'cpu'");
   }
   cudaDeviceProp device{};
   if (Status status = cuda_status(cudaSetDevice(0), "choosing the GPU"); !status) return status;
