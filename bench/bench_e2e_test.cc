@@ -246,7 +246,11 @@ TEST_F(Bench, WrongCallsAreRefused) {
     EXPECT_EQ(result.exit_code, 2) << message;
     EXPECT_THAT(result.last_error_line(), HasSubstr(message));
   };
-  refused({"bench"}, "subcommand is required");
+  refused({"bench"}, "no command; use one of serve, sweep, model, linear, attention");
+  refused({"bench", "speed"}, "unknown command \"speed\"");
+  refused({"bench", "linear"}, "(see anyslot bench linear --help)");
+  refused({"bench", "linear", "--shape", shape_, "--seconds", "-1"},
+          "--seconds: \"-1\" is not a number of at least 0");
   refused({"bench", "model"}, "--model is required");
   refused({"bench", "model", "--model", ANYSLOT_MODEL_DIR, "--random-weights", shape_}, "excludes");
   refused({"bench", "model", "--random-weights", folder_.file("none")}, "there is no file");

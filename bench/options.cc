@@ -70,7 +70,7 @@ void add_shape_options(CLI::App& command, ShapeOptions& shape) {
                   "a model's config.json, which tells the sizes; bench/shapes has some")
       ->type_name("FILE")
       ->required()
-      ->check(CLI::ExistingFile);
+      ->check(cli::existing_file());
   command
       .add_option_function<std::string>(
           "--dtype",
@@ -98,7 +98,7 @@ void add_run_limit_options(CLI::App& command, RunLimits& limits) {
       .add_option("--seconds", limits.seconds,
                   fmt::format("measured time of each case, at least (default: {})", limits.seconds))
       ->type_name("S")
-      ->check(CLI::NonNegativeNumber);
+      ->check(cli::number_where([](double x) { return x >= 0; }, "of at least 0"));
 }
 
 }  // namespace anyslot::bench

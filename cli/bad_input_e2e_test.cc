@@ -56,6 +56,7 @@ TEST_F(BadCall, OfAClosedStandardInput) {
 TEST_F(BadCall, OfTheCommand) {
   expect_failure(run_program({}), 2, HasSubstr("anyslot demo"));
   expect_failure(run_program({"fly"}), 2, HasSubstr("unknown command \"fly\""));
+  expect_failure(run_program({"--fast"}), 2, HasSubstr("unknown option \"--fast\""));
   expect_failure(run_program({"run"}), 2, HasSubstr("required"));
   expect_failure(run_program({"run", "--input", "-"}), 2, HasSubstr("--model is required"));
   expect_failure(run_program({"run", "--model", "/nowhere", "--input", "-"}), 2,

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "command.h"
 #include "output_file.h"
@@ -31,23 +32,43 @@ int exit_code_of(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument ? kWrongCall : kWorkFailed;
 }
 
+/// `app` is the program or the command of it that was being read, e.g. "anyslot bench serve".
 std::string help_hint(const CLI::App& app) {
-  for (const CLI::App* command : app.get_subcommands()) {
-    return " (see anyslot " + command->get_name() + " --help)";
+  std::string call = app.get_name();
+  for (const CLI::App* parent = app.get_parent(); parent != nullptr;
+       parent = parent->get_parent()) {
+    call = parent->get_name() + " " + call;
   }
-  return " (see anyslot --help)";
+  return " (see " + call + " --help)";
 }
 
-/// The library would only say that a command is required.
+/// The innermost command that was called.
+const CLI::App& called_command(const CLI::App& app) {
+  const std::vector<CLI::App*> called = app.get_subcommands();
+  return called.empty() ? app : called_command(*called.front());
+}
+
+/// What is wrong with the first word behind `app` and the commands in it, or nothing. The library
+/// would only say that a command is required.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   std::string names;
   const std::string called = argc < 2 ? "" : argv[1];
   for (const CLI::App* command : app.get_subcommands({})) {
-    if (called == command->get_name()) return {};
+    if (called == command->get_name()) return unknown_command(*command, argc - 1, argv + 1);
     names += (names.empty() ? "" : ", ") + command->get_name();
   }
-  if (called.empty()) return "no command; start with `anyslot demo`, or use one of " + names;
-  return called[0] == '-' ? "" : "unknown command \"" + called + "\"; use one of " + names;
+  if (names.empty()) return {};
+  const bool is_option = called.starts_with('-');
+  if (is_option && app.get_option_no_throw(called) != nullptr) return {};
+  std::string start = "no command; ";
+  if (is_option) {
+    start = "unknown option \"" + called + "\"; begin with a command: ";
+  } else if (!called.empty()) {
+    start = "unknown command \"" + called + "\"; ";
+  } else if (app.get_parent() == nullptr) {
+    start += "start with `anyslot demo`, or ";
+  }
+  return start + "use one of " + names + help_hint(app);
 }
 
 /// A closed standard descriptor is taken by something that cannot be used the way it is meant, so
@@ -89,7 +110,7 @@ int run_program(int argc, char** argv) {
   add_doctor_command(app, action);
   add_bench_command(app, action);
   if (const std::string wrong = unknown_command(app, argc, argv); !wrong.empty()) {
-    return report_error(wrong + help_hint(app), kWrongCall);
+    return report_error(wrong, kWrongCall);
   }
   try {
     app.parse(argc, argv);
@@ -99,7 +120,7 @@ int run_program(int argc, char** argv) {
     const Status status = print(text.str());
     return status.ok() ? 0 : report_error(status.message(), kWorkFailed);
   } catch (const CLI::ParseError& error) {
-    return report_error(error.what() + help_hint(app), kWrongCall);
+    return report_error(error.what() + help_hint(called_command(app)), kWrongCall);
   }
   Status status = action(interrupt);
   const Status end = interrupt.finish();
