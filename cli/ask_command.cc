@@ -103,7 +103,7 @@ void add_ask_command(CLI::App& app, Action& action) {
           "--document", options->documents,
           "text files (UTF-8); a file's name without its extension is the document's title "
           "(several, or repeated)")
-      ->type_name("FILE...")
+      ->type_name("FILE")
       ->required();
   command->add_option("QUESTION", options->question, "the question, in quotes");
   add_engine_options(*command, options->engine, EngineOptionSet::kServing);

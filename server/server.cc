@@ -107,8 +107,8 @@ class Server::Parts {
  private:
   void begin_shutdown() {
     if (std::exchange(stopping_, true)) return;
-    log_->info("shutting down: {} requests have {} ms to end", context_.active.size(),
-               grace_.count());
+    log_->info("shutting down within {:g} s; requests that run: {}",
+               std::chrono::duration<double>(grace_).count(), context_.active.size());
     // Whatever fails from here on, the end comes.
     const auto farewell = farewell_of(grace_);
     const auto cut_off = std::max(std::chrono::milliseconds(0), grace_ - farewell);

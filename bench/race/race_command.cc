@@ -211,7 +211,8 @@ void add_lane_options(CLI::App& command, LaneOptions& lanes) {
       .add_option("--timeout", lanes.timeout_seconds,
                   "seconds without anything from a lane after which the race fails (default: 300)")
       ->type_name("X")
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(cli::number_where([](double x) { return x >= 0.001 && x <= 1e6; },
+                                "from 0.001 to 1000000"));
 }
 
 void add_view_options(CLI::App& command, Options& options) {

@@ -184,11 +184,11 @@ void add_target_options(CLI::App& command, Options& options) {
            "a Hugging Face folder or a GGUF file");
   add_text("--random-weights", options.engine.random_weights_config, "FILE",
            "in process, instead of --model: a config.json; its weights are random")
-      ->check(CLI::ExistingFile);
+      ->check(cli::existing_file());
   add_text("--api-key", options.http.api_key, "KEY", "sent to the server; reports hide it");
   add_text("--endpoint", options.http.endpoint, "PATH",
            "/v1/chat/completions or /v1/completions (default: /v1/chat/completions)")
-      ->check(CLI::IsMember({"/v1/chat/completions", "/v1/completions"}));
+      ->check(cli::one_of({"/v1/chat/completions", "/v1/completions"}));
   command
       .add_option_function<std::string>(
           "--documents-as",
@@ -198,7 +198,7 @@ void add_target_options(CLI::App& command, Options& options) {
           "field: as \"documents\", which our server takes; prompt: in the text before the "
           "question, for others (default: field)")
       ->type_name("FORM")
-      ->check(CLI::IsMember({"field", "prompt"}))
+      ->check(cli::one_of({"field", "prompt"}))
       ->group(kTargetGroup);
   add_list_option(
       command, "--method", options.methods,

@@ -202,7 +202,7 @@ void add_load_options(CLI::App& command, ServeOptions& options) {
             }
           },
           "targets in ms that make a request good: ttft:200 tpot:50 e2el:1000")
-      ->type_name("NAME:MS...")
+      ->type_name("NAME:MS")
       ->group(kLoadGroup);
   command
       .add_option("--seed", options.seed,

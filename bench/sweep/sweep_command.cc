@@ -209,18 +209,18 @@ void add_sweep_benchmark(CLI::App& bench, cli::Action& action) {
   add_number("--num-prompts", sweep.num_prompts, "requests of a run without a rate, at least");
   command->add_option("--zipf", sweep.zipf, "exponent of skewed popularity (default: 2.1)")
       ->type_name("S")
-      ->check(CLI::NonNegativeNumber);
+      ->check(cli::number_where([](double x) { return x >= 0; }, "of at least 0"));
   command
       ->add_option("--request-rates", sweep.request_rates,
                    "requests per second (default: 0.5, 2 and 8 times what method full serves)")
       ->type_name("R,...")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(cli::number_where([](double x) { return x > 0; }, "above 0"));
   command
       ->add_option("--run-seconds", sweep.run_seconds,
                    "how long requests come in a run with a rate (default: 2)")
       ->type_name("S")
-      ->check(CLI::PositiveNumber);
+      ->check(cli::number_where([](double x) { return x > 0; }, "above 0"));
   command->add_option("--seed", sweep.seed, "of documents, questions and arrivals (default: 0)")
       ->type_name("N")
       ->check(cli::is_seed());
@@ -228,6 +228,9 @@ void add_sweep_benchmark(CLI::App& bench, cli::Action& action) {
       ->type_name("FILE");
   command->add_option("--json", options->json, "write the same numbers as JSON")->type_name("FILE");
   cli::add_engine_options(*command, sweep.engine, cli::EngineOptionSet::kBenchmark);
+  command->footer(
+      "Each run has an engine of its own, in process. The exit code is 1 when a request failed;\n"
+      "Ctrl-C stops the sweep, and the page shows what was measured. Measure on an idle machine.");
   set_action(*command, options, run, action);
 }
 
