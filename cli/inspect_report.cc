@@ -10,14 +10,6 @@
 namespace anyslot::cli {
 namespace {
 
-/// Names out of a file may hold anything.
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return text;
-}
-
 /// The names of facts and what they are; what the files do not say is left out.
 class Facts {
  public:
