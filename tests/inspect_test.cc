@@ -253,6 +253,21 @@ TEST(Inspect, TellsAllThatIsWrong) {
   EXPECT_EQ(report.problems[0].message(), engine_refusal(model.path()));
 }
 
+TEST(Inspect, ABrokenTokenizerIsOneProblemAlsoWithAChatTemplate) {
+  GgufWriter writer = gguf_of_folder(golden_dir("llama-plain"), kF32);
+  writer.add_i32s("tokenizer.ggml.tokens", {1, 2});
+  const TemporaryFolder folder;
+  for (const bool has_template : {false, true}) {
+    if (has_template) writer.add_text("tokenizer.chat_template", "{{ messages[0].content }}");
+    const std::string path = folder.write("model.gguf", writer.bytes());
+    const ModelReport report = inspected(path);
+    ASSERT_EQ(report.problems.size(), 1);
+    EXPECT_THAT(report.problems[0].message(), HasSubstr("tokenizer.ggml.tokens must be a list of"));
+    EXPECT_EQ(report.problems[0].message(), engine_refusal(path));
+    EXPECT_EQ(report.chat_template.has_value(), has_template);
+  }
+}
+
 TEST(Inspect, NeedsNoWeights) {
   const ChangedModel model("llama-plain", json::object());
   std::filesystem::remove(model.folder().file("model.safetensors"));
