@@ -22,9 +22,7 @@ TEST(Table, CutsLongTextAtCharacters) {
   EXPECT_EQ(shortened("ééééééé", 6), "ééé...");
 }
 
-TEST(OneLine, HasNoControlCharacters) {
-  EXPECT_EQ(one_line("a\nb\x1b[31mé\x7f"), "a b [31mé ");
-}
+TEST(OneLine, HasNoControlCharacters) { EXPECT_EQ(one_line("a\nb\x1b[31mé\x7f"), "a b [31mé "); }
 
 TEST(Table, CountsWideCharacters) {
   EXPECT_EQ(display_width("日本"), 4);
