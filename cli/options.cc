@@ -168,6 +168,15 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
       ->group(kEngineGroup);
 }
 
+CLI::Option* add_kv_cache_type_option(CLI::App& command, KvCacheType& type) {
+  return add_parsed_option(
+      command, "--kv-cache-dtype", "T",
+      "type of cached keys and values: auto (as --dtype says), or fp8 (fp8_e4m3; "
+      "not on a GPU): half of bfloat16's memory, slightly other results "
+      "(default: auto)",
+      parse_kv_cache_type, [&type](KvCacheType parsed) { type = parsed; });
+}
+
 void add_method_option(CLI::App& command, EngineConfig& config) {
   add_parsed_option(
       command, "--method", "M",
@@ -189,6 +198,7 @@ void add_serving_options(CLI::App& command, EngineConfig& config) {
                     "dtype keeps them as --dtype says (default: dtype)",
                     parse_weight_type, [&config](WeightType type) { config.weights = type; })
       ->group(kEngineGroup);
+  add_kv_cache_type_option(command, config.kv_cache_dtype)->group(kEngineGroup);
   command
       .add_option("--max-model-len", config.max_model_len,
                   "tokens of prompt and answer together, at most (default: what the model was "
