@@ -84,6 +84,15 @@ CLI::Validator at_least(int64_t minimum) {
   return between(minimum, std::numeric_limits<int>::max());
 }
 
+CLI::Option* add_kv_cache_type_option(CLI::App& command, KvCacheType& type) {
+  return add_parsed_option(
+      command, "--kv-cache-dtype", "T",
+      "type of cached keys and values: auto (as --dtype says), or fp8 (fp8_e4m3; "
+      "not on a GPU): half of bfloat16's memory, slightly other results "
+      "(default: auto)",
+      parse_kv_cache_type, [&type](KvCacheType parsed) { type = parsed; });
+}
+
 CLI::Option* add_kv_cache_option(CLI::App& command, const std::string& help, int64_t& bytes) {
   return add_parsed_option(command, "--kv-cache", "SIZE", help, parse_size,
                            [&bytes](int64_t parsed) { bytes = parsed; })
@@ -166,15 +175,6 @@ void add_machine_options(CLI::App& command, EngineConfig& config) {
           "a control for experiments, method lazy only: documents keep the angles of position "
           "0 wherever they stand, so answers get worse (default: off)")
       ->group(kEngineGroup);
-}
-
-CLI::Option* add_kv_cache_type_option(CLI::App& command, KvCacheType& type) {
-  return add_parsed_option(
-      command, "--kv-cache-dtype", "T",
-      "type of cached keys and values: auto (as --dtype says), or fp8 (fp8_e4m3; "
-      "not on a GPU): half of bfloat16's memory, slightly other results "
-      "(default: auto)",
-      parse_kv_cache_type, [&type](KvCacheType parsed) { type = parsed; });
 }
 
 void add_method_option(CLI::App& command, EngineConfig& config) {
