@@ -172,9 +172,11 @@ std::string memory_text(const ModelReport& report, const InspectOptions& options
                    std::string(weight_type_name(memory.weights)), format_size(memory.weight_bytes),
                    format_size(memory.kv_bytes_per_token), count_text(memory.documents)});
   }
-  return fmt::format("\n{}Documents of {} that a KV cache of {} holds.\n", table.text(),
-                     plural_text(options.document_tokens, "token"),
-                     format_size(options.kv_cache_bytes));
+  const bool as_dtype = options.kv_cache_dtype == KvCacheType::kComputeType;
+  return fmt::format(
+      "\n{}Documents of {} that a KV cache of {}{} holds.\n", table.text(),
+      plural_text(options.document_tokens, "token"), format_size(options.kv_cache_bytes),
+      as_dtype ? "" : fmt::format(", {},", kv_cache_type_name(options.kv_cache_dtype)));
 }
 
 std::string verdict_text(const ModelReport& report) {

@@ -58,7 +58,7 @@ test_beside faults "$build/tests/cuda_faults_test"
 test_beside lost_device "$build/tests/cuda_lost_device_test"
 for dtype in bfloat16 float16 float32; do
   for method in lazy block mepic prefix full misplaced; do
-    test_beside "ragqa_${dtype}_$method" "$build/tests/ragqa_test" $dtype dtype $method
+    test_beside "ragqa_${dtype}_$method" "$build/tests/ragqa_test" $dtype dtype auto $method
   done
 done
 for test in server_test engine_test stream_test documents_test methods_test cache_pressure_test \

@@ -109,6 +109,15 @@ TEST(Inspect, CountsTheDocumentsThatThePoolHolds) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(Inspect, CountsKvOfFp8AsHalfOfBfloat16) {
+  const InspectOptions fp8{.kv_cache_dtype = KvCacheType::kFp8E4M3};
+  const MemoryReport half = memory_of(inspected(kModel, fp8), ComputeType::kBFloat16);
+  const MemoryReport whole = memory_of(inspected(kModel), ComputeType::kBFloat16);
+  EXPECT_EQ(2 * half.kv_bytes_per_token, whole.kv_bytes_per_token);
+  EXPECT_EQ(half.documents, 2 * whole.documents);
+  EXPECT_EQ(half.weight_bytes, whole.weight_bytes);
+}
+
 TEST(Inspect, TellsHowLayersDiffer) {
   const ModelReport gemma = inspected(golden_dir("gemma3-full"));
   ASSERT_EQ(gemma.windows.size(), 2);
