@@ -47,15 +47,13 @@ Status fill_with_random(KvStorage& storage) {
   const RandomNormal normal(1.0);
   const size_t size = storage.shape().block_bytes() / dtype_size(storage.shape().dtype);
   std::vector<bf16_t> values(size);
-  std::vector<float> wide(size);
+  std::vector<std::byte> bytes(storage.shape().block_bytes());
   for (BlockId block = 0; block < storage.shape().num_blocks; ++block) {
     normal.fill(kSeed, int64_t{block} * static_cast<int64_t>(size), values);
-    std::ranges::transform(values, wide.begin(), bf16_to_float);
-    const bool is_wide = storage.shape().dtype == DType::kFloat32;
-    Status status =
-        storage.import_block(block, is_wide ? std::as_bytes(std::span<const float>(wide))
-                                            : std::as_bytes(std::span<const bf16_t>(values)));
-    if (!status.ok()) return status;
+    for (size_t i = 0; i < size; ++i) {
+      store_element(bytes.data(), storage.shape().dtype, i, bf16_to_float(values[i]));
+    }
+    if (Status status = storage.import_block(block, bytes); !status.ok()) return status;
   }
   return {};
 }
@@ -94,9 +92,10 @@ Status AttentionBench::open(const ModelConfig& model, int64_t num_blocks) {
       {.dtype = options_.dtype, .num_threads = options_.num_threads, .max_isa = options_.max_isa});
   if (!backend) return backend.status();
   backend_ = *std::move(backend);
-  const auto block_bytes = static_cast<int64_t>(kv_shape(model, options_.dtype, 1).block_bytes());
+  const auto block_bytes =
+      static_cast<int64_t>(kv_shape(model, options_.kv_dtype, 1).block_bytes());
   const int64_t pool = std::max(num_blocks, kBeyondCaches / block_bytes);
-  auto storage = backend_->create_kv_storage(kv_shape(model, options_.dtype, pool));
+  auto storage = backend_->create_kv_storage(kv_shape(model, options_.kv_dtype, pool));
   if (!storage) return storage.status();
   storage_ = *std::move(storage);
   return fill_with_random(*storage_);
@@ -191,8 +190,8 @@ Expected<AttentionResult> AttentionBench::run(const AttentionCase& attention_cas
   AttentionResult result;
   if (status = measure(steps, result); !status.ok()) return status;
 
-  const double bytes_of_token =
-      2.0 * spec_.num_kv_heads * spec_.head_dim * static_cast<double>(dtype_size(options_.dtype));
+  const double bytes_of_token = 2.0 * spec_.num_kv_heads * spec_.head_dim *
+                                static_cast<double>(dtype_size(options_.kv_dtype));
   result.operations =
       4.0 * spec_.num_heads * spec_.head_dim * static_cast<double>(count_visible_pairs(plan));
   result.bytes_read = bytes_of_token * static_cast<double>(plan.kv_tokens_read);

@@ -27,7 +27,8 @@ struct AttentionResult {
 };
 
 struct AttentionBenchOptions {
-  DType dtype = DType::kBFloat16;
+  DType dtype = DType::kBFloat16;  // of activations
+  DType kv_dtype = DType::kBFloat16;
   int num_threads = 1;
   std::string max_isa;
   RunLimits limits;

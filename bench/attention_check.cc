@@ -80,13 +80,9 @@ class PartOfStep {
 Status copy_block(const KvStorage& from, BlockId source, KvStorage& to, BlockId target) {
   std::vector<std::byte> bytes(from.shape().block_bytes());
   if (Status status = from.export_block(source, bytes); !status.ok()) return status;
-  if (from.shape().dtype == DType::kFloat32) return to.import_block(target, bytes);
-  std::vector<float> values(bytes.size() / sizeof(bf16_t));
-  for (size_t i = 0; i < values.size(); ++i) {
-    bf16_t value;
-    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-    values[i] = bf16_to_float(value);
-  }
+  const DType dtype = from.shape().dtype;
+  std::vector<float> values(bytes.size() / dtype_size(dtype));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = load_element(bytes.data(), dtype, i);
   return to.import_block(target, std::as_bytes(std::span<const float>(values)));
 }
 
@@ -159,7 +155,8 @@ double largest_row_error(const TensorView& actual, std::span<const int32_t> rows
   return largest;
 }
 
-double row_error_bound(DType dtype) {
+double row_error_bound(DType dtype, DType kv_dtype) {
+  if (kv_dtype == DType::kFloat8E4M3) return std::ldexp(1.0, -4);
   return dtype == DType::kFloat32 ? 1e-5 : std::ldexp(1.0, -6);
 }
 

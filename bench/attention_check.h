@@ -27,7 +27,8 @@ Expected<std::vector<float>> reference_attention(const StepPlan& plan,
 double largest_row_error(const TensorView& actual, std::span<const int32_t> rows,
                          std::span<const float> expected);
 
-/// What a row's error may be: the rounding of Q, of the weights and of the result.
-double row_error_bound(DType dtype);
+/// What a row's error may be: the rounding of Q, of the weights and of the result, and of raw keys
+/// of 8 bits when they are turned.
+double row_error_bound(DType dtype, DType kv_dtype);
 
 }  // namespace anyslot::bench

@@ -75,7 +75,8 @@ TEST_F(AttentionCheck, OneWrongElementShows) {
   ASSERT_TRUE(expected.ok()) << expected.status().message();
   float& element = out_[static_cast<size_t>(rows.back() * kCols + 7)];
   element += 0.1F;
-  EXPECT_GT(largest_row_error(view(out_), rows, *expected), row_error_bound(DType::kBFloat16));
+  EXPECT_GT(largest_row_error(view(out_), rows, *expected),
+            row_error_bound(DType::kBFloat16, DType::kBFloat16));
   element = std::nanf("");
   EXPECT_TRUE(std::isinf(largest_row_error(view(out_), rows, *expected)));
 }

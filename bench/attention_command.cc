@@ -10,6 +10,7 @@
 #include "attention_bench.h"
 #include "attention_check.h"
 #include "backend/cpu/machine_rates.h"
+#include "base/compute_type.h"
 #include "bench_command.h"
 #include "ceilings.h"
 #include "cli/options.h"
@@ -27,6 +28,7 @@ struct Options {
   ShapeOptions shape;
   ReportPaths paths;
   AttentionBenchOptions bench;
+  KvCacheType kv = KvCacheType::kComputeType;
   std::vector<int64_t> query_tokens = {1, 64};
   std::vector<int64_t> contexts = {4096, 16384};
   std::vector<int64_t> batches = {1, 8};
@@ -153,8 +155,9 @@ Expected<CeilingsByIsa> measure_all_ceilings(const Options& options, Report::Fac
 Status run_cases(const Options& options, const ModelConfig& model, const CeilingsByIsa& ceilings,
                  Report& report) {
   const std::vector<AttentionCase> cases = plan_cases(options);
-  const double bound =
-      options.max_error > 0 ? options.max_error : row_error_bound(options.bench.dtype);
+  const double bound = options.max_error > 0
+                           ? options.max_error
+                           : row_error_bound(options.bench.dtype, options.bench.kv_dtype);
   cli::ProgressBar progress("measuring", static_cast<int64_t>(cases.size() * options.isas.size()));
   Status wrong;
   int64_t done = 0;
@@ -181,16 +184,20 @@ Status run(Options options, cli::Interrupt& interrupt) {
   Expected<ReportFiles> files = ReportFiles::open(options.paths, interrupt);
   if (!files) return files.status();
   options.bench.dtype = options.shape.dtype();
+  options.bench.kv_dtype = kv_dtype_of(options.kv, options.shape.type);
   options.bench.num_threads = options.shape.threads_or_default();
   const std::vector<std::string> usable = cpu::usable_instruction_sets();
   if (usable.empty()) return failed_precondition("this processor has no attention kernels to time");
   if (options.isas.empty()) options.isas = {usable.back()};
 
   Report::Facts facts = machine_facts();
-  facts.emplace_back("shape",
-                     fmt::format("{}: {} heads, {} kv heads, head_dim {}, {}", options.shape.config,
-                                 model->num_heads, model->num_kv_heads, model->head_dim,
-                                 dtype_name(options.bench.dtype)));
+  facts.emplace_back(
+      "shape", fmt::format("{}: {} heads, {} kv heads, head_dim {}, {}{}", options.shape.config,
+                           model->num_heads, model->num_kv_heads, model->head_dim,
+                           dtype_name(options.bench.dtype),
+                           options.kv == KvCacheType::kComputeType
+                               ? std::string()
+                               : fmt::format(", KV {}", kv_cache_type_name(options.kv))));
   facts.emplace_back("threads", std::to_string(options.bench.num_threads));
   const Expected<CeilingsByIsa> ceilings = measure_all_ceilings(options, facts);
   if (!ceilings) return ceilings.status();
@@ -253,6 +260,7 @@ void add_attention_benchmark(CLI::App& bench, cli::Action& action) {
       "attention", "Attention of one layer beside the machine's ceilings, results checked");
   auto options = std::make_shared<Options>();
   add_shape_options(*command, options->shape);
+  cli::add_kv_cache_type_option(*command, options->kv);
   add_case_options(*command, *options);
   add_list_option(*command, "--isa", options->isas,
                   "instruction sets to measure, or \"all\" (default: the best)",

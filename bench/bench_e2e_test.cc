@@ -169,6 +169,16 @@ std::vector<std::string> tiny_attention(const std::string& shape) {
           "20"};
 }
 
+TEST_F(Bench, AttentionReadsHalfAsMuchOfFp8) {
+  std::vector<std::string> arguments = tiny_attention(shape_);
+  run(arguments);
+  const double whole = report_.at("results")[0].at("kv_megabytes_read").get<double>();
+  arguments.insert(arguments.end(), {"--kv-cache-dtype", "fp8"});
+  run(arguments);
+  EXPECT_DOUBLE_EQ(2 * report_.at("results")[0].at("kv_megabytes_read").get<double>(), whole);
+  EXPECT_THAT(report_.at("facts").at("shape").get<std::string>(), HasSubstr("KV fp8_e4m3"));
+}
+
 TEST_F(Bench, AttentionMeasuresEveryCaseAndChecksIt) {
   std::vector<std::string> arguments = tiny_attention(shape_);
   arguments.insert(arguments.end(), {"--isa", "all", "--angles-zero"});

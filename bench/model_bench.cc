@@ -94,13 +94,14 @@ class ModelBench {
     }
     double rate = 0;
     for (const TokenTimes& times : answers) {
-      const auto last = std::ranges::upper_bound(times, end) - 1;
-      const auto first = std::ranges::upper_bound(times, begin) - 1;
-      if (first >= last) {
+      const auto of_this = [&](double ms) { return std::ranges::upper_bound(times, ms) - 1; };
+      if (end <= begin || of_this(begin) == of_this(end)) {
         return resource_exhausted(
             fmt::format("{}: the requests did not decode at once; raise --generate or --kv-cache",
                         test.name()));
       }
+      const auto first = of_this(begin);
+      const auto last = of_this(end);
       rate += static_cast<double>(last - first) / (*last - *first) * 1e3;
     }
     return rate;

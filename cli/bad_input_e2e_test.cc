@@ -68,6 +68,7 @@ TEST_F(BadCall, OfAnOption) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"--method", "magic"}, "lazy, block, mepic, prefix or full"},
       {{"--dtype", "int8"}, "bfloat16, float16 or float32"},
+      {{"--kv-cache-dtype", "fp8_e5m2"}, "auto, fp8 or fp8_e4m3"},
       {{"--kv-cache", "4GB"}, "512MiB"},
       {{"--kv-cache", "0"}, "0 bytes"},
       {{"--threads", "0"}, "--threads"},

@@ -40,6 +40,7 @@ void add_inspect_command(CLI::App& app, Action& action) {
       *command,
       "memory of the KV pool that documents are to fit, as 512MiB or 4GiB (default: 4GiB)",
       call->options.kv_cache_bytes);
+  add_kv_cache_type_option(*command, call->options.kv_cache_dtype);
   command
       ->add_option("--document-tokens", call->options.document_tokens,
                    "tokens of each document (default: 512)")

@@ -104,6 +104,7 @@ std::string inspect_json(const ModelReport& report, const InspectOptions& option
   add_sizes(report, object);
   add_layers(report, object);
   object["kv_cache_bytes"] = options.kv_cache_bytes;
+  object["kv_cache_dtype"] = kv_cache_type_name(options.kv_cache_dtype);
   object["document_tokens"] = options.document_tokens;
   object["memory"] = list_of(report.memory, memory_json);
   add_texts(report, object);

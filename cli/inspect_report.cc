@@ -10,14 +10,6 @@
 namespace anyslot::cli {
 namespace {
 
-/// Names out of a file may hold anything.
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return text;
-}
-
 /// The names of facts and what they are; what the files do not say is left out.
 class Facts {
  public:
@@ -180,9 +172,11 @@ std::string memory_text(const ModelReport& report, const InspectOptions& options
                    std::string(weight_type_name(memory.weights)), format_size(memory.weight_bytes),
                    format_size(memory.kv_bytes_per_token), count_text(memory.documents)});
   }
-  return fmt::format("\n{}Documents of {} that a KV cache of {} holds.\n", table.text(),
-                     plural_text(options.document_tokens, "token"),
-                     format_size(options.kv_cache_bytes));
+  const bool as_dtype = options.kv_cache_dtype == KvCacheType::kComputeType;
+  return fmt::format(
+      "\n{}Documents of {} that a KV cache of {}{} holds.\n", table.text(),
+      plural_text(options.document_tokens, "token"), format_size(options.kv_cache_bytes),
+      as_dtype ? "" : fmt::format(", {},", kv_cache_type_name(options.kv_cache_dtype)));
 }
 
 std::string verdict_text(const ModelReport& report) {

@@ -5,10 +5,12 @@
 #include <csignal>
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command.h"
 #include "output_file.h"
+#include "table.h"
 
 namespace anyslot::cli {
 namespace {
@@ -16,11 +18,9 @@ namespace {
 constexpr int kWorkFailed = 1;
 constexpr int kWrongCall = 2;
 
-/// Prints one line whatever the message holds: input may have put control characters into it.
+/// Prints one line whatever the message holds.
 int report_error(std::string message, int exit_code) {
-  for (char& c : message) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
+  message = one_line(std::move(message));
   message.erase(message.find_last_not_of(' ') + 1);
   // There is nobody left to tell when standard error is closed.
   (void)write_all(STDERR_FILENO, "anyslot: error: " + message + "\n", "standard error").ok();

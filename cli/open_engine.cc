@@ -31,6 +31,11 @@ Status check_model_path(const std::string& path) {
   return invalid_argument(fmt::format("there is no folder or GGUF file \"{}\"", path));
 }
 
+Status check_model_option(const std::string& path) {
+  const Status status = check_model_path(path);
+  return status.ok() ? status : invalid_argument("--model: " + status.message());
+}
+
 Status check_control(const EngineConfig& config, Method method) {
   if (!config.ignore_placement_angles || method == Method::kLazy) return {};
   return invalid_argument(

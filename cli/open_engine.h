@@ -13,8 +13,10 @@ namespace anyslot::cli {
 /// and check_control do.
 Expected<Engine> open_engine(const EngineConfig& config, Interrupt& interrupt);
 
-/// Fails with kInvalidArgument when --model names no folder or file.
+/// Fails with kInvalidArgument when a path names no folder or file.
 Status check_model_path(const std::string& path);
+/// The same for a value of --model that is known to be a path only once all options are read.
+Status check_model_option(const std::string& path);
 
 /// Fails with kInvalidArgument when --ignore-placement-angles would change nothing under `method`.
 Status check_control(const EngineConfig& config, Method method);

@@ -84,6 +84,15 @@ CLI::Validator at_least(int64_t minimum) {
   return between(minimum, std::numeric_limits<int>::max());
 }
 
+CLI::Option* add_kv_cache_type_option(CLI::App& command, KvCacheType& type) {
+  return add_parsed_option(
+      command, "--kv-cache-dtype", "T",
+      "type of cached keys and values: auto (as --dtype says), or fp8 (fp8_e4m3; "
+      "not on a GPU): half of bfloat16's memory, slightly other results "
+      "(default: auto)",
+      parse_kv_cache_type, [&type](KvCacheType parsed) { type = parsed; });
+}
+
 CLI::Option* add_kv_cache_option(CLI::App& command, const std::string& help, int64_t& bytes) {
   return add_parsed_option(command, "--kv-cache", "SIZE", help, parse_size,
                            [&bytes](int64_t parsed) { bytes = parsed; })
@@ -189,6 +198,7 @@ void add_serving_options(CLI::App& command, EngineConfig& config) {
                     "dtype keeps them as --dtype says (default: dtype)",
                     parse_weight_type, [&config](WeightType type) { config.weights = type; })
       ->group(kEngineGroup);
+  add_kv_cache_type_option(command, config.kv_cache_dtype)->group(kEngineGroup);
   command
       .add_option("--max-model-len", config.max_model_len,
                   "tokens of prompt and answer together, at most (default: what the model was "

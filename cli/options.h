@@ -42,7 +42,10 @@ CLI::Validator is_seed();
 /// Adds --kv-cache SIZE; parsing writes to `bytes`, which must outlive the command.
 CLI::Option* add_kv_cache_option(CLI::App& command, const std::string& help, int64_t& bytes);
 
-/// Adds --model DIR, required.
+/// Adds --kv-cache-dtype T; parsing writes to `type`, which must outlive the command.
+CLI::Option* add_kv_cache_type_option(CLI::App& command, KvCacheType& type);
+
+/// Adds --model PATH, required.
 void add_model_option(CLI::App& command, EngineConfig& config);
 
 /// Adds --max-tokens, --stop, --temperature and the other options of sampling.

@@ -87,4 +87,11 @@ std::string Table::text() const {
   return text;
 }
 
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return text;
+}
+
 }  // namespace anyslot::cli

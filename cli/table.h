@@ -28,4 +28,7 @@ size_t display_width(std::string_view text);
 /// `text` cut to `width` columns; what was cut ends in "...".
 std::string shortened(std::string_view text, size_t width);
 
+/// `text` with spaces for its control characters: what comes out of a file may hold any.
+std::string one_line(std::string text);
+
 }  // namespace anyslot::cli

@@ -22,6 +22,8 @@ TEST(Table, CutsLongTextAtCharacters) {
   EXPECT_EQ(shortened("ééééééé", 6), "ééé...");
 }
 
+TEST(OneLine, HasNoControlCharacters) { EXPECT_EQ(one_line("a\nb\x1b[31mé\x7f"), "a b [31mé "); }
+
 TEST(Table, CountsWideCharacters) {
   EXPECT_EQ(display_width("日本"), 4);
   EXPECT_EQ(display_width("e\xcc\x81"), 1) << "a letter and its accent";

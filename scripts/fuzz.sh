@@ -17,7 +17,10 @@ build_arguments=()
 names=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --seconds) seconds=${2:?--seconds needs a number} && shift ;;
+    --seconds)
+      seconds=${2:?--seconds needs a number} && shift
+      [[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "--seconds $seconds is not a whole number above 0" "scripts/fuzz.sh --help"
+      ;;
     --no-install) build_arguments+=(--no-install) ;;
     -h | --help) usage "$0"; exit 0 ;;
     -*) fail "unknown argument '$1'" "scripts/fuzz.sh --help" ;;
@@ -31,7 +34,10 @@ fi
 command -v clang++-14 >/dev/null || fail "clang++-14 is missing" "scripts/install-deps.sh --dev"
 
 targets=()
-for name in "${names[@]}"; do targets+=(--target "fuzz_$name"); done
+for name in "${names[@]}"; do
+  [ -d "fuzz/corpus/$name" ] || fail "there is no fuzzer '$name'" "take one of: $(cd fuzz/corpus && echo *)"
+  targets+=(--target "fuzz_$name")
+done
 mkdir -p build/fuzz
 step "building the fuzzers (build/fuzz/build.log)"
 scripts/build.sh --preset fuzz "${build_arguments[@]}" "${targets[@]}" >build/fuzz/build.log 2>&1 || {
@@ -40,7 +46,7 @@ scripts/build.sh --preset fuzz "${build_arguments[@]}" "${targets[@]}" >build/fu
 }
 
 step "fuzzing ${names[*]}, $seconds s each"
-# run_one NAME
+# run_one NAME SECONDS
 run_one() {
   local found=build/fuzz/corpus/$1 findings=build/fuzz/findings log=build/fuzz/$1.log
   mkdir -p "$found" "$findings"
@@ -56,5 +62,5 @@ run_one() {
   return 1
 }
 export -f run_one
-printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c "run_one {} $seconds" ||
+printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'run_one "$@"' fuzz {} "$seconds" ||
   fail "a fuzzer found something" "mend it, and make its input in build/fuzz/findings a test and a file of fuzz/corpus"

@@ -58,7 +58,7 @@ test_beside faults "$build/tests/cuda_faults_test"
 test_beside lost_device "$build/tests/cuda_lost_device_test"
 for dtype in bfloat16 float16 float32; do
   for method in lazy block mepic prefix full misplaced; do
-    test_beside "ragqa_${dtype}_$method" "$build/tests/ragqa_test" $dtype dtype $method
+    test_beside "ragqa_${dtype}_$method" "$build/tests/ragqa_test" $dtype dtype auto $method
   done
 done
 for test in server_test engine_test stream_test documents_test methods_test cache_pressure_test \
@@ -80,7 +80,11 @@ fi
 
 step "benchmarks"
 check attention_timing "$build/cuda_attention_timing"
-if python3 -c 'import torch' 2>/dev/null; then check cudnn scripts/time-cudnn.py; fi
+if python3 -c 'import torch' 2>/dev/null; then
+  check cudnn scripts/time-cudnn.py
+else
+  printf '%-28s %s\n' cudnn "left out: python3 has no PyTorch" | tee -a "$output/summary.txt"
+fi
 check attention_float16 "$build/cuda_attention_timing" float16 16384
 check model_decode "$build/anyslot" bench model --device cuda --random-weights bench/shapes/llama-3.1-8b.json \
   --kv-cache 8GiB --prompt-tokens 64 --depth 4096,16000 --document-tokens 200 --generate 64 \

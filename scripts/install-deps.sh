@@ -3,7 +3,8 @@
 #
 #   scripts/install-deps.sh [--dev]
 #
-#   --dev   also what .ci/run checks with: clang-format, clang-tidy, shellcheck, NumPy, Node.js, Chromium
+#   --dev   also what .ci/run checks with: clang-format, clang-tidy, clang for the fuzzers, shellcheck, NumPy, Node.js,
+#           Chromium
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/common.sh
@@ -16,7 +17,8 @@ packages=(
 )
 # Any version of Boost's headers will do; the package would remove another one.
 [ -e /usr/include/boost/beast.hpp ] || packages+=(libboost-dev)
-dev_packages=(clang-format-14 clang-tidy-14 shellcheck python3-numpy python3-regex)
+# The runtime of the fuzzers is only recommended by clang's own packages.
+dev_packages=(clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 shellcheck python3-numpy python3-regex)
 # One that came from elsewhere will do, and brings npm.
 command -v npm >/dev/null 2>&1 || dev_packages+=(nodejs npm)
 # Ubuntu has it as a snap only; there the browser tests take one from elsewhere.

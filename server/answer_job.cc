@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "engine_request.h"
 #include "json_body.h"
 
 namespace anyslot::server {

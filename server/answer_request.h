@@ -46,9 +46,4 @@ std::optional<Method> read_method(RequestFields& fields);
 /// method and cache_salt, which no other server knows, and ignore_eos, which few do.
 void read_own_fields(RequestFields& fields, AnswerRequest& request);
 
-/// The request for the engine: its prompt is put together by the model's templates. `tenant`: the
-/// one that asks; empty: there are none.
-Expected<Request> engine_request(const Engine& engine, const AnswerRequest& request,
-                                 const std::string& tenant);
-
 }  // namespace anyslot::server

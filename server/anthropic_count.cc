@@ -5,6 +5,7 @@
 
 #include "anthropic_answer.h"
 #include "anthropic_request.h"
+#include "engine_request.h"
 #include "json_body.h"
 #include "worker_reply.h"
 

@@ -1,7 +1,5 @@
 #include "document_fields.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "log.h"
@@ -76,41 +74,6 @@ std::vector<Document> plain_documents(const std::vector<DocumentInput>& inputs) 
   documents.reserve(inputs.size());
   for (const DocumentInput& input : inputs) documents.push_back(input.document);
   return documents;
-}
-
-void keep_documents(const std::vector<DocumentInput>& inputs, std::vector<Segment>& segments) {
-  auto input = inputs.begin();
-  for (Segment& segment : segments) {
-    if (segment.kind != SegmentKind::kDocument || input == inputs.end()) continue;
-    segment.name = input->name;
-    segment.pin = input->pin;
-    segment.ttl_seconds = input->ttl_seconds;
-    segment.hold_seconds = input->hold_seconds;
-    ++input;
-  }
-}
-
-Expected<std::vector<Segment>> document_segments(const Engine& engine,
-                                                 const std::vector<DocumentInput>& inputs) {
-  std::vector<Segment> segments;
-  const bool titled = std::ranges::any_of(
-      inputs, [](const DocumentInput& input) { return input.document.title.has_value(); });
-  if (titled) {
-    auto rendered = engine.render_chat({{ChatRole::kUser, "?", {}}}, plain_documents(inputs));
-    if (!rendered.ok()) return rendered.status();
-    std::ranges::copy_if(std::move(*rendered), std::back_inserter(segments),
-                         [](const Segment& s) { return s.kind == SegmentKind::kDocument; });
-  } else {
-    for (const DocumentInput& input : inputs) {
-      Segment segment;
-      segment.kind = SegmentKind::kDocument;
-      segment.text = input.document.text;
-      segment.id = input.document.id;
-      segments.push_back(std::move(segment));
-    }
-  }
-  keep_documents(inputs, segments);
-  return segments;
 }
 
 }  // namespace anyslot::server

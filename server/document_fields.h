@@ -33,13 +33,4 @@ void check_document_id(RequestFields& fields, const std::string& key, const std:
 
 std::vector<Document> plain_documents(const std::vector<DocumentInput>& inputs);
 
-/// Sets pin, ttl and name of the documents among `segments`, which are those of `inputs` in their
-/// order.
-void keep_documents(const std::vector<DocumentInput>& inputs, std::vector<Segment>& segments);
-
-/// Documents as they stand in prompts of the model: with a title through its template, bare ones
-/// as they are.
-Expected<std::vector<Segment>> document_segments(const Engine& engine,
-                                                 const std::vector<DocumentInput>& inputs);
-
 }  // namespace anyslot::server

@@ -7,6 +7,7 @@
 #include "answer_request.h"
 #include "api_keys.h"
 #include "document_fields.h"
+#include "engine_request.h"
 #include "json_body.h"
 
 namespace anyslot::server {

@@ -109,6 +109,15 @@ TEST(Inspect, CountsTheDocumentsThatThePoolHolds) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(Inspect, CountsKvOfFp8AsHalfOfBfloat16) {
+  const InspectOptions fp8{.kv_cache_dtype = KvCacheType::kFp8E4M3};
+  const MemoryReport half = memory_of(inspected(kModel, fp8), ComputeType::kBFloat16);
+  const MemoryReport whole = memory_of(inspected(kModel), ComputeType::kBFloat16);
+  EXPECT_EQ(2 * half.kv_bytes_per_token, whole.kv_bytes_per_token);
+  EXPECT_EQ(half.documents, 2 * whole.documents);
+  EXPECT_EQ(half.weight_bytes, whole.weight_bytes);
+}
+
 TEST(Inspect, TellsHowLayersDiffer) {
   const ModelReport gemma = inspected(golden_dir("gemma3-full"));
   ASSERT_EQ(gemma.windows.size(), 2);
@@ -251,6 +260,21 @@ TEST(Inspect, TellsAllThatIsWrong) {
   EXPECT_THAT(report.problems[0].message(), HasSubstr("tokenizer.json"));
   EXPECT_THAT(report.problems[1].message(), HasSubstr("quantized weights"));
   EXPECT_EQ(report.problems[0].message(), engine_refusal(model.path()));
+}
+
+TEST(Inspect, ABrokenTokenizerIsOneProblemAlsoWithAChatTemplate) {
+  GgufWriter writer = gguf_of_folder(golden_dir("llama-plain"), kF32);
+  writer.add_i32s("tokenizer.ggml.tokens", {1, 2});
+  const TemporaryFolder folder;
+  for (const bool has_template : {false, true}) {
+    if (has_template) writer.add_text("tokenizer.chat_template", "{{ messages[0].content }}");
+    const std::string path = folder.write("model.gguf", writer.bytes());
+    const ModelReport report = inspected(path);
+    ASSERT_EQ(report.problems.size(), 1);
+    EXPECT_THAT(report.problems[0].message(), HasSubstr("tokenizer.ggml.tokens must be a list of"));
+    EXPECT_EQ(report.problems[0].message(), engine_refusal(path));
+    EXPECT_EQ(report.chat_template.has_value(), has_template);
+  }
 }
 
 TEST(Inspect, NeedsNoWeights) {

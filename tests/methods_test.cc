@@ -61,6 +61,27 @@ class MethodsTest : public testing::Test {
     }
   }
 
+  static void expect_cold_equals_warm(Engine& engine) {
+    const Documents documents{random_tokens(50, 71), random_tokens(18, 72), random_tokens(80, 73)};
+    for (const Method method : {Method::kLazy, Method::kBlock, Method::kMepic}) {
+      SCOPED_TRACE(method_name(method));
+      const auto question = random_tokens(6, 74);
+      const Answer cold = answer(documents, question, method, engine);
+      const Answer warm = answer(documents, question, method, engine);
+      EXPECT_EQ(cold.token_ids, warm.token_ids);
+      EXPECT_LT(relative_difference(warm.prompt_logits, cold.prompt_logits), kTolerance);
+      std::vector<Stream> streams;
+      for (int i = 0; i < 6; ++i)
+        streams.push_back(submit(engine, make_request(documents, question, method)));
+      for (Stream& stream : streams) {
+        const Answer shared = wait_for(stream);
+        EXPECT_EQ(shared.token_ids, cold.token_ids);
+        EXPECT_LT(relative_difference(shared.prompt_logits, cold.prompt_logits), kTolerance);
+      }
+      expect_idle(engine);
+    }
+  }
+
   static std::unique_ptr<Engine> engine_;
 };
 
@@ -214,23 +235,30 @@ TEST_F(MethodsTest, MepicWithRecomputedFirstBlocks) {
   expect_idle(engine);
 }
 
-TEST_F(MethodsTest, AColdRequestEqualsAWarmOneAndASharedOne) {
-  Documents documents{random_tokens(50, 71), random_tokens(18, 72), random_tokens(80, 73)};
-  for (const Method method : {Method::kLazy, Method::kBlock, Method::kMepic}) {
-    const auto question = random_tokens(6, 74);
-    const Answer cold = answer(documents, question, method);
-    const Answer warm = answer(documents, question, method);
-    EXPECT_EQ(cold.token_ids, warm.token_ids);
-    EXPECT_LT(relative_difference(warm.prompt_logits, cold.prompt_logits), kTolerance);
-    std::vector<Stream> streams;
-    for (int i = 0; i < 6; ++i)
-      streams.push_back(submit(*engine_, make_request(documents, question, method)));
-    for (Stream& stream : streams) {
-      const Answer shared = wait_for(stream);
-      EXPECT_EQ(shared.token_ids, cold.token_ids);
-      EXPECT_LT(relative_difference(shared.prompt_logits, cold.prompt_logits), kTolerance);
+TEST_F(MethodsTest, AColdRequestEqualsAWarmOneAndASharedOne) { expect_cold_equals_warm(*engine_); }
+
+TEST_F(MethodsTest, KvOfFp8TakesAQuarterAndAnswersNearlyTheSame) {
+  const TemporaryModel model{RandomModel()};
+  EngineConfig config = float32_config(model.path());
+  for (const std::string& device : {std::string("reference"), config.device}) {
+    if (device == "cuda") continue;  // refused, see engine_test
+    SCOPED_TRACE(device);
+    config.device = device;
+    config.kv_cache_dtype = KvCacheType::kComputeType;
+    Engine exact = open_engine(config);
+    config.kv_cache_dtype = KvCacheType::kFp8E4M3;
+    Engine rounded = open_engine(config);
+    EXPECT_EQ(4 * rounded.model().kv_bytes_per_token, exact.model().kv_bytes_per_token);
+    expect_cold_equals_warm(rounded);
+    const Documents documents{random_tokens(50, 81), random_tokens(18, 82), random_tokens(80, 83)};
+    const auto question = random_tokens(6, 84);
+    for (const Method method : kAllMethods) {
+      const double difference =
+          relative_difference(answer(documents, question, method, rounded).prompt_logits,
+                              answer(documents, question, method, exact).prompt_logits);
+      EXPECT_LT(difference, 0.1) << method_name(method);
+      EXPECT_GT(difference, kTolerance) << method_name(method);
     }
-    expect_idle(*engine_);
   }
 }
 

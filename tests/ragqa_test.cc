@@ -1,6 +1,6 @@
-// ragqa_test DTYPE METHOD...: answers all rows of ragqa-dev with each method and holds the exact
-// match to the NumPy reference's. `misplaced` is the control: documents keep wrong positions, and
-// the questions on their order must fail.
+// ragqa_test DTYPE WEIGHTS KV METHOD...: answers all rows of ragqa-dev with each method and holds
+// the exact match to the NumPy reference's. `misplaced` is the control: documents keep wrong
+// positions, and the questions on their order must fail.
 
 #include <fmt/format.h>
 
@@ -94,14 +94,21 @@ Expected<Score> score_rows(Engine& engine, const std::vector<Row>& rows) {
                order_hits / std::max(1.0, double(order_rows))};
 }
 
-Expected<Score> evaluate(const std::string& method, ComputeType dtype, WeightType weights,
+struct Types {
+  ComputeType dtype = ComputeType::kBFloat16;
+  WeightType weights = WeightType::kComputeType;
+  KvCacheType kv_cache = KvCacheType::kComputeType;
+};
+
+Expected<Score> evaluate(const std::string& method, const Types& types,
                          const std::vector<Row>& rows) {
   EngineConfig config;
   config.model_path = ANYSLOT_MODEL_DIR;
   config.device = ANYSLOT_TEST_DEVICE;
   config.kv_cache_bytes = int64_t{4} << 30;
-  config.dtype = dtype;
-  config.weights = weights;
+  config.dtype = types.dtype;
+  config.weights = types.weights;
+  config.kv_cache_dtype = types.kv_cache;
   config.ignore_placement_angles = method == "misplaced";
   if (!config.ignore_placement_angles) {
     const auto parsed = parse_method(method);
@@ -121,21 +128,22 @@ bool passes(const std::string& method, const Score& score) {
 int run(const std::vector<std::string>& arguments) {
   const auto dtype = parse_compute_type(arguments.at(0));
   const auto weights = parse_weight_type(arguments.at(1));
-  if (!dtype.ok() || !weights.ok()) return 2;
+  const auto kv_cache = parse_kv_cache_type(arguments.at(2));
+  if (!dtype.ok() || !weights.ok() || !kv_cache.ok()) return 2;
+  std::string name = arguments[0] + " weights " + arguments[1];
+  if (*kv_cache != KvCacheType::kComputeType) name += " kv " + arguments[2];
   const std::vector<Row> rows = read_rows(ANYSLOT_SOURCE_DIR "/tests/data/ragqa-dev.jsonl");
   if (rows.size() != 900) return 2;
   bool good = true;
-  for (size_t i = 2; i < arguments.size(); ++i) {
-    const auto score = evaluate(arguments[i], *dtype, *weights, rows);
+  for (size_t i = 3; i < arguments.size(); ++i) {
+    const auto score = evaluate(arguments[i], {*dtype, *weights, *kv_cache}, rows);
     if (!score.ok()) {
       std::cout << arguments[i] << ": " << score.status().message() << "\n";
       return 1;
     }
     const bool pass = passes(arguments[i], *score);
-    std::cout << fmt::format(
-                     "{} weights {} {}: exact match {:.4f}, on the order questions {:.4f}: {}\n",
-                     arguments[0], arguments[1], arguments[i], score->all, score->order,
-                     pass ? "ok" : "FAILED")
+    std::cout << fmt::format("{} {}: exact match {:.4f}, on the order questions {:.4f}: {}\n", name,
+                             arguments[i], score->all, score->order, pass ? "ok" : "FAILED")
               << std::flush;
     good = good && pass;
   }
@@ -145,4 +153,4 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 }  // namespace anyslot
 
-int main(int argc, char** argv) { return argc < 4 ? 2 : anyslot::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) { return argc < 5 ? 2 : anyslot::run({argv + 1, argv + argc}); }

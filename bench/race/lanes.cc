@@ -65,7 +65,7 @@ Expected<OpenLanes> lanes_in_process(const LaneOptions& options, cli::Interrupt&
     Expected<cli::BundledData> bundled = cli::find_bundled_data();
     if (!bundled) return bundled.status();
     config.model_path = bundled->model;
-  } else if (Status status = cli::check_model_path(config.model_path); !status) {
+  } else if (Status status = cli::check_model_option(config.model_path); !status) {
     return status;
   }
   Expected<Engine> engine = cli::open_engine(config, interrupt);

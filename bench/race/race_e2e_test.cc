@@ -131,7 +131,7 @@ TEST(RaceCommand, TellsWhatIsWrongWithACall) {
       {"--index 9", "8 rows"},
       {"--documents 21", "has 20"},
       {"--input /nowhere.jsonl", "/nowhere.jsonl"},
-      {"--model /nowhere", "no folder"},
+      {"--model /nowhere", "--model: there is no folder or GGUF file"},
       {"--record /nowhere/race.svg", "/nowhere/race.svg"},
       {"--record -", "a file of its own"},
       {"--a http://127.0.0.1:1", "--b"},

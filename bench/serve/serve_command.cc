@@ -48,7 +48,7 @@ Status check(const Options& options) {
         "nothing to measure: give --base-url for a server, or --model for the engine in process");
   }
   if (!options.over_http() && !options.model.empty()) {
-    if (Status status = cli::check_model_path(options.model); !status) return status;
+    if (Status status = cli::check_model_option(options.model); !status) return status;
   }
   const ArrivalOptions& arrivals = options.serve.arrivals;
   if (arrivals.ramp != ArrivalOptions::Ramp::kNone &&

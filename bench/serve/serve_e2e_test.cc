@@ -124,7 +124,7 @@ TEST(BenchServe, ReportsAfterAnInterrupt) {
 TEST(BenchServe, TellsWhatIsWrongWithACall) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> calls = {
       {{}, "--base-url"},
-      {{"--model", "/nowhere"}, "no folder"},
+      {{"--model", "/nowhere"}, "--model: there is no folder or GGUF file \"/nowhere\""},
       {{"--base-url", "ftp://x", "--model", "m"}, "http://host:port"},
       {{"--model", ANYSLOT_MODEL_DIR, "--dataset-name", "longbench"}, "--dataset-path"},
       {{"--model", ANYSLOT_MODEL_DIR, "--goodput", "ttfb:1"}, "ttft:200"},

@@ -46,16 +46,25 @@ class Points {
     return point;
   }
 
-  /// Requests that come at a rate. The memory for KV is the same for all methods, and short.
+  /// Requests that come at a rate, under all methods with the same short memory for KV, unless the
+  /// engine's options give one.
   SweepPoint open(double rate, DocumentChoice choice) const {
     SweepPoint point = closed(rate, choice, 0);
     point.serve.arrivals.request_rate = rate;
     point.serve.num_prompts =
         std::max(6, static_cast<int>(std::lround(rate * options_.run_seconds)));
-    if (options_.engine.kv_cache_bytes == 0) {
-      point.kv_cache_bytes = std::max(pool_bytes() / 2, least_pool_bytes());
-    }
+    if (has_short_pool()) point.kv_cache_bytes = std::max(pool_bytes() / 2, least_pool_bytes());
     return point;
+  }
+
+  bool has_short_pool() const { return options_.engine.kv_cache_bytes == 0; }
+
+  /// Says it to a reader.
+  std::string short_pool_text() const {
+    if (!has_short_pool()) return "";
+    return pool_bytes() / 2 < least_pool_bytes()
+               ? " All methods have the memory that one prompt needs under block."
+               : " All methods have memory for half of the documents' KV.";
   }
 
   /// Rates from below what method full can serve to beyond what any can.
@@ -100,10 +109,7 @@ SweepFigure rate_figure(const Points& points, DocumentChoice choice) {
           "random (a Poisson process) whether or not earlier ones are answered{}.{}",
           points.options().num_documents, points.options().documents_per_prompt,
           skewed ? fmt::format("by Zipf's law (exponent {})", points.options().zipf) : "evenly",
-          skewed ? ", after others have filled the cache" : "",
-          points.options().engine.kv_cache_bytes == 0
-              ? " All methods have memory for half of the documents' KV."
-              : ""),
+          skewed ? ", after others have filled the cache" : "", points.short_pool_text()),
       .x = {"request_rate", "requests per second", true},
       .charts = {kTtft, kThroughput, kHits, kPeakKv},
       .points = {}};
@@ -111,9 +117,9 @@ SweepFigure rate_figure(const Points& points, DocumentChoice choice) {
   if (!skewed) return figure;
   const int num_prompts = points.options().num_prompts;
   for (SweepPoint& point : figure.points) point.serve.num_warmups = num_prompts / 2;
-  // The methods are ranked by the last point, so more requests average it.
-  int& last = figure.points.back().serve.num_prompts;
-  last = std::max(last, 2 * num_prompts);
+  // The methods are ranked at the highest rate, so more requests average it.
+  ServeOptions& ranked = std::ranges::max_element(figure.points, {}, &SweepPoint::x)->serve;
+  ranked.num_prompts = std::max(ranked.num_prompts, 2 * num_prompts);
   return figure;
 }
 

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr SweepFacts kFacts{.kv_bytes_per_token = 1000, .max_model_len = 8192, .full_seconds = 0.1};
 
@@ -59,6 +60,16 @@ TEST(Sweep, RatesFollowWhatFullServes) {
   EXPECT_GE(figures->front().points.back().serve.num_prompts, 32);
 }
 
+TEST(Sweep, TheHighestRateHasMostRequestsWhereverItStands) {
+  const auto figures = plan_sweep({.figures = {"rate-skewed"}, .request_rates = {3, 7, 2}}, kFacts);
+  ASSERT_TRUE(figures);
+  std::vector<int> num_prompts;
+  for (const SweepPoint& point : figures->front().points) {
+    num_prompts.push_back(point.serve.num_prompts);
+  }
+  EXPECT_THAT(num_prompts, ElementsAre(6, 32, 6));
+}
+
 TEST(Sweep, AtARateAllHaveTheSameShortMemoryUnlessOneIsGiven) {
   const auto figures = plan_sweep({.figures = {"rate-uniform"}}, kFacts);
   ASSERT_TRUE(figures);
@@ -70,7 +81,18 @@ TEST(Sweep, AtARateAllHaveTheSameShortMemoryUnlessOneIsGiven) {
   options.engine.kv_cache_bytes = 1 << 30;
   const auto given = plan_sweep(options, kFacts);
   ASSERT_TRUE(given);
+  EXPECT_THAT(given->front().text, Not(HasSubstr("memory")));
   for (const SweepPoint& point : given->front().points) EXPECT_EQ(point.kv_cache_bytes, 0);
+}
+
+TEST(Sweep, AtARateAPromptFitsWhereDocumentsAreFew) {
+  const auto figures = plan_sweep(
+      {.figures = {"rate-uniform"}, .num_documents = 6, .documents_per_prompt = 5}, kFacts);
+  ASSERT_TRUE(figures);
+  EXPECT_THAT(figures->front().text, HasSubstr("the memory that one prompt needs under block"));
+  for (const SweepPoint& point : figures->front().points) {
+    EXPECT_GT(point.kv_cache_bytes, 2 * 5 * 256 * 1000);
+  }
 }
 
 TEST(Sweep, MemoryBudgetsCountWholeBlocks) {

@@ -34,6 +34,15 @@ enum class WeightType : uint8_t { kComputeType, kInt8 };
 std::string_view weight_type_name(WeightType type);
 Expected<WeightType> parse_weight_type(std::string_view name);
 
+/// The type in which keys and values are cached: that of ComputeType, or floats of 8 bits: 4 of the
+/// exponent, 3 of the mantissa, up to 448, with no scale, rounded when they are stored.
+enum class KvCacheType : uint8_t { kComputeType, kFp8E4M3 };
+
+/// "auto" or "fp8_e4m3".
+std::string_view kv_cache_type_name(KvCacheType type);
+/// Those and "fp8", which is fp8_e4m3.
+Expected<KvCacheType> parse_kv_cache_type(std::string_view name);
+
 /// Every option of an engine. Zero means "chosen by the engine" where a comment says so.
 struct EngineConfig {
   std::string model_path;  // a GGUF file or the folder of a Hugging Face model (docs/models.md)
@@ -43,6 +52,7 @@ struct EngineConfig {
   std::string device = "cpu";  // "cpu", "cuda": the first NVIDIA GPU, or "reference": the oracle
   ComputeType dtype = ComputeType::kBFloat16;
   WeightType weights = WeightType::kComputeType;
+  KvCacheType kv_cache_dtype = KvCacheType::kComputeType;  // fp8_e4m3: not on "cuda"
   std::optional<Method>
       method;  // default for requests; unset: lazy if the model is block-trained, else prefix
   int num_threads = 0;  // 0: one per physical core, within the CPU quota

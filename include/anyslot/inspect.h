@@ -13,7 +13,8 @@ namespace anyslot {
 struct InspectOptions {
   int64_t max_model_len = 0;                     // see EngineConfig
   int64_t kv_cache_bytes = int64_t{4096} << 20;  // of the pool that MemoryReport fills
-  int64_t document_tokens = 512;                 // of each document in it; at least 1
+  KvCacheType kv_cache_dtype = KvCacheType::kComputeType;
+  int64_t document_tokens = 512;  // of each document in it; at least 1
 };
 
 /// The sizes of a model. 0: its files do not say.

@@ -35,11 +35,12 @@ class KvOps : public OpsTest {
   void write(Backend& target, KvStorage& storage, int layer, const RopeTable& rope,
              const StepPlan& step, const std::vector<float>& k, const std::vector<float>& v);
   std::vector<float> random_block(const KvShape& shape) {
-    return rounded(random_.normal(static_cast<int64_t>(shape.block_bytes() / dtype_size(dtype()))),
-                   dtype());
+    return rounded(
+        random_.normal(static_cast<int64_t>(shape.block_bytes() / dtype_size(kv_dtype()))),
+        kv_dtype());
   }
   KvShape shape_of(const KvCase& c, int num_layers, int64_t num_blocks) const {
-    return {num_layers, c.num_kv_heads, c.head_dim, dtype(), num_blocks};
+    return {num_layers, c.num_kv_heads, c.head_dim, kv_dtype(), num_blocks};
   }
   /// The same, unrounded, for the oracle.
   static KvShape exact(KvShape shape) {
@@ -119,7 +120,7 @@ TEST_P(KvOps, WriteTurnsKeysAndStoresAtTheSlot) {
       SCOPED_TRACE(testing::Message() << "block " << block);
       const std::vector<float> values = export_values(*expected, block);
       expect_within(export_values(*actual, block), values,
-                    bounds_of(values, shape, c.rotary_dim, rounding_of(dtype()), kTurnError));
+                    bounds_of(values, shape, c.rotary_dim, rounding_of(kv_dtype()), kTurnError));
     }
   }
 }
@@ -192,7 +193,7 @@ TEST_P(KvOps, CopyTurnsTheKeysOfEveryLayer) {
         const std::vector<float> values = export_values(*expected, block);
         const bool exact_copy = turn_by == 0 || block < 3;
         std::vector<float> bounds =
-            bounds_of(values, shape, c.rotary_dim, exact_copy ? 0 : rounding_of(dtype()),
+            bounds_of(values, shape, c.rotary_dim, exact_copy ? 0 : rounding_of(kv_dtype()),
                       exact_copy ? 0 : kTurnError);
         if (block == 4) ignore_tokens_from(7, shape, bounds);
         expect_within(export_values(*actual, block), values, bounds);
@@ -220,8 +221,8 @@ TEST_P(KvOps, ACopyEqualsEncodingAtTheShiftedPosition) {
   for (const BlockId block : {2, 3}) {
     const std::vector<float> values = export_values(*fresh, block);
     // Keys are rounded when they are stored, and again after the copy's turn.
-    std::vector<float> bounds = bounds_of(values, shape, c.rotary_dim, rounding_of(dtype()),
-                                          kTurnError + 1.5 * rounding_of(dtype()));
+    std::vector<float> bounds = bounds_of(values, shape, c.rotary_dim, rounding_of(kv_dtype()),
+                                          kTurnError + 1.5 * rounding_of(kv_dtype()));
     if (block == 3) ignore_tokens_from(13, shape, bounds);
     expect_within(export_values(*copied, block), values, bounds);
   }
@@ -236,7 +237,7 @@ TEST_P(KvOps, ExportGivesBackWhatWasImported) {
     std::vector<std::vector<float>> blocks;
     for (BlockId block = 0; block < 3; ++block) {
       EXPECT_EQ(export_values(*storage, block),
-                std::vector<float>(shape.block_bytes() / dtype_size(dtype())));
+                std::vector<float>(shape.block_bytes() / dtype_size(kv_dtype())));
       blocks.push_back(random_block(shape));
       import_values(*storage, block, blocks.back());
     }
@@ -257,7 +258,7 @@ TEST_P(KvOps, TransfersOfOtherSizesOrBlocksFail) {
   EXPECT_EQ(storage->import_block(0, bytes).code(), StatusCode::kInvalidArgument);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, KvOps, testing::ValuesIn(backend_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Backends, KvOps, testing::ValuesIn(kv_cases()), case_name);
 
 }  // namespace
 }  // namespace anyslot::ops_test

@@ -46,6 +46,17 @@ std::vector<BackendCase> backend_cases() {
   return cases;
 }
 
+std::vector<BackendCase> kv_cases() {
+  std::vector<BackendCase> cases = backend_cases();
+  for (const BackendCase& backend_case : backend_cases()) {
+    if (backend_case.is_cuda || backend_case.options.dtype == DType::kFloat16) continue;
+    cases.push_back(backend_case);
+    cases.back().name += "_kv_fp8";
+    cases.back().kv_dtype = DType::kFloat8E4M3;
+  }
+  return cases;
+}
+
 std::string case_name(const testing::TestParamInfo<BackendCase>& info) { return info.param.name; }
 
 double rounding_of(DType dtype) {
@@ -56,11 +67,14 @@ double rounding_of(DType dtype) {
       return std::ldexp(1.0, -8);
     case DType::kFloat16:
       return std::ldexp(1.0, -11);
+    case DType::kFloat8E4M3:
+      return std::ldexp(1.0, -4);
   }
   return 0;
 }
 
 double underflow_of(DType dtype) {
+  if (dtype == DType::kFloat8E4M3) return std::ldexp(1.0, -10);
   return dtype == DType::kFloat16 ? std::ldexp(1.0, -25) : std::ldexp(1.0, -126);
 }
 
@@ -212,6 +226,13 @@ void OpsTest::SetUp() {
   }
   oracle_ = create_reference_backend({DType::kFloat32, 1, ""});
   ASSERT_EQ(backend_->activation_dtype(), dtype());
+}
+
+double OpsTest::attention_error(bool has_raw_keys) const {
+  const double error = attention_error_of(dtype());
+  if (kv_dtype() == dtype()) return error;
+  constexpr double kWeightError = 2.2e-4;  // twice that of exp2
+  return error + kWeightError + (has_raw_keys ? rounding_of(kv_dtype()) : 0);
 }
 
 std::unique_ptr<KvStorage> OpsTest::storage_of(Backend& owner, const KvShape& shape) {

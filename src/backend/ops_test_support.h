@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <random>
 #include <span>
@@ -29,11 +30,14 @@ struct BackendCase {
   bool is_reference = false;
   BackendOptions options;
   bool is_cuda = false;
+  std::optional<DType> kv_dtype = {};  // unset: that of options
 };
 std::ostream& operator<<(std::ostream& out, const BackendCase& backend_case);
 
 /// Every backend in this build, once per dtype and, for the CPU, per instruction set.
 std::vector<BackendCase> backend_cases();
+/// Those, and the backends that keep KV in fp8_e4m3 too.
+std::vector<BackendCase> kv_cases();
 std::string case_name(const testing::TestParamInfo<BackendCase>& info);
 
 /// Largest relative error of rounding to dtype, and, of numbers too small for that, the absolute
@@ -100,6 +104,10 @@ class OpsTest : public testing::TestWithParam<BackendCase> {
   Backend& backend() { return *backend_; }
   Backend& oracle() { return *oracle_; }
   DType dtype() const { return GetParam().options.dtype; }
+  DType kv_dtype() const { return GetParam().kv_dtype.value_or(dtype()); }
+  /// attention_error_of(dtype()), and what KV of a narrower type adds: coarser weights, and raw
+  /// keys that are rounded again when they are turned.
+  double attention_error(bool has_raw_keys) const;
   std::unique_ptr<KvStorage> storage_of(Backend& owner, const KvShape& shape);
 
   Random random_{kSeed};  // every test starts from the same seed

@@ -17,4 +17,9 @@ constexpr DType dtype_of(ComputeType type) {
   return DType::kFloat32;
 }
 
+/// Of KV, beside activations of `type`.
+constexpr DType kv_dtype_of(KvCacheType kv, ComputeType type) {
+  return kv == KvCacheType::kFp8E4M3 ? DType::kFloat8E4M3 : dtype_of(type);
+}
+
 }  // namespace anyslot

@@ -49,6 +49,17 @@ Expected<WeightType> parse_weight_type(std::string_view name) {
   return invalid_argument("unknown type of weights '" + std::string(name) + "'; use dtype or int8");
 }
 
+std::string_view kv_cache_type_name(KvCacheType type) {
+  return type == KvCacheType::kFp8E4M3 ? dtype_name(DType::kFloat8E4M3) : "auto";
+}
+
+Expected<KvCacheType> parse_kv_cache_type(std::string_view name) {
+  if (name == "auto") return KvCacheType::kComputeType;
+  if (name == "fp8" || name == "fp8_e4m3") return KvCacheType::kFp8E4M3;
+  return invalid_argument("unknown type of cached KV '" + std::string(name) +
+                          "'; use auto, fp8 or fp8_e4m3");
+}
+
 std::string_view finish_reason_name(FinishReason reason) {
   switch (reason) {
     case FinishReason::kStop:

@@ -1,6 +1,7 @@
 #include "base/dtype.h"
 
 #include <cmath>
+#include <limits>
 
 namespace anyslot {
 
@@ -38,6 +39,42 @@ fp16_t float_to_fp16(float value) {
   return static_cast<fp16_t>(sign | rounded);
 }
 
+float fp8_e4m3_to_float(fp8_e4m3_t value) {
+  const int exponent = (value >> 3) & 0xf;
+  const int mantissa = value & 0x7;
+  float magnitude = 0;
+  if ((value & 0x7f) == 0x7f) {
+    magnitude = std::numeric_limits<float>::quiet_NaN();
+  } else if (exponent == 0) {
+    magnitude = std::ldexp(static_cast<float>(mantissa), -9);
+  } else {
+    magnitude = std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+  }
+  return std::copysign(magnitude, (value & 0x80) != 0 ? -1.0F : 1.0F);
+}
+
+fp8_e4m3_t float_to_fp8_e4m3(float value) {
+  constexpr uint32_t kInfinity = 0x7f800000U;
+  constexpr uint32_t kLargest = 0x43e00000U;         // 448
+  constexpr uint32_t kSmallestNormal = 0x3c800000U;  // 2^-6
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 24) & 0x80U;
+  const uint32_t magnitude = bits & 0x7fffffffU;
+  uint32_t rounded = 0;
+  if (magnitude > kInfinity) {
+    rounded = 0x7fU;
+  } else if (magnitude >= kLargest) {
+    rounded = 0x7eU;
+  } else if (magnitude < kSmallestNormal) {
+    // Subnormals are multiples of 2^-9, and so are float32 numbers from 2^14 on.
+    const float shifted = std::bit_cast<float>(magnitude) + 0x1p14F;
+    rounded = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0x1p14F);
+  } else {
+    rounded = (magnitude - (120U << 23) + 0x7ffffU + ((magnitude >> 20) & 1U)) >> 20;
+  }
+  return static_cast<fp8_e4m3_t>(sign | rounded);
+}
+
 float load_element(const void* data, DType dtype, size_t index) {
   switch (dtype) {
     case DType::kFloat32:
@@ -46,6 +83,8 @@ float load_element(const void* data, DType dtype, size_t index) {
       return bf16_to_float(static_cast<const bf16_t*>(data)[index]);
     case DType::kFloat16:
       return fp16_to_float(static_cast<const fp16_t*>(data)[index]);
+    case DType::kFloat8E4M3:
+      return fp8_e4m3_to_float(static_cast<const fp8_e4m3_t*>(data)[index]);
   }
   return 0;
 }
@@ -60,6 +99,9 @@ void store_element(void* data, DType dtype, size_t index, float value) {
       break;
     case DType::kFloat16:
       static_cast<fp16_t*>(data)[index] = float_to_fp16(value);
+      break;
+    case DType::kFloat8E4M3:
+      static_cast<fp8_e4m3_t*>(data)[index] = float_to_fp8_e4m3(value);
       break;
   }
 }

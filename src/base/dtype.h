@@ -7,9 +7,21 @@
 
 namespace anyslot {
 
-enum class DType : uint8_t { kFloat32, kBFloat16, kFloat16 };
+/// kFloat8E4M3: of KV only.
+enum class DType : uint8_t { kFloat32, kBFloat16, kFloat16, kFloat8E4M3 };
 
-constexpr size_t dtype_size(DType dtype) { return dtype == DType::kFloat32 ? 4 : 2; }
+constexpr size_t dtype_size(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return 4;
+    case DType::kBFloat16:
+    case DType::kFloat16:
+      return 2;
+    case DType::kFloat8E4M3:
+      return 1;
+  }
+  return 0;
+}
 
 constexpr std::string_view dtype_name(DType dtype) {
   switch (dtype) {
@@ -19,6 +31,8 @@ constexpr std::string_view dtype_name(DType dtype) {
       return "bfloat16";
     case DType::kFloat16:
       return "float16";
+    case DType::kFloat8E4M3:
+      return "fp8_e4m3";
   }
   return "?";
 }
@@ -42,6 +56,14 @@ using fp16_t = uint16_t;
 float fp16_to_float(fp16_t value);
 /// Rounds to nearest even; what is beyond the largest, 65504, becomes infinite, and NaN stays NaN.
 fp16_t float_to_fp16(float value);
+
+/// 1 sign, 4 exponent (bias 7) and 3 mantissa bits, as in "FP8 Formats for Deep Learning"
+/// (Micikevicius et al., 2022): no infinities, and one NaN per sign, of all ones. The largest is
+/// 448, the smallest 2^-9.
+using fp8_e4m3_t = uint8_t;
+float fp8_e4m3_to_float(fp8_e4m3_t value);
+/// Rounds to nearest even; what is beyond the largest becomes the largest, and NaN stays NaN.
+fp8_e4m3_t float_to_fp8_e4m3(float value);
 
 /// Element `index` of an array, and back, rounded as its type asks.
 float load_element(const void* data, DType dtype, size_t index);

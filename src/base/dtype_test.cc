@@ -71,5 +71,40 @@ TEST(Elements, AreStoredInTheTypeAsked) {
   }
 }
 
+TEST(Fp8E4M3, ReadsNormalsSubnormalsAndNan) {
+  EXPECT_EQ(fp8_e4m3_to_float(0x38), 1.0F);
+  EXPECT_EQ(fp8_e4m3_to_float(0xc0), -2.0F);
+  EXPECT_EQ(fp8_e4m3_to_float(0x7e), 448.0F);
+  EXPECT_EQ(fp8_e4m3_to_float(0x08), 0x1p-6F);
+  EXPECT_EQ(fp8_e4m3_to_float(0x07), 0x7p-9F);
+  EXPECT_EQ(fp8_e4m3_to_float(0x81), -0x1p-9F);
+  EXPECT_TRUE(std::isnan(fp8_e4m3_to_float(0x7f)));
+  EXPECT_TRUE(std::isnan(fp8_e4m3_to_float(0xff)));
+}
+
+TEST(Fp8E4M3, EveryNumberComesBack) {
+  for (int bits = 0; bits < 0x100; ++bits) {
+    const auto code = static_cast<fp8_e4m3_t>(bits);
+    EXPECT_EQ(float_to_fp8_e4m3(fp8_e4m3_to_float(code)), code);
+  }
+}
+
+TEST(Fp8E4M3, RoundsToNearestEven) {
+  for (int bits = 0; bits < 0x7e; ++bits) {
+    const auto low = static_cast<fp8_e4m3_t>(bits);
+    const auto high = static_cast<fp8_e4m3_t>(bits + 1);
+    const float middle = (fp8_e4m3_to_float(low) + fp8_e4m3_to_float(high)) / 2;
+    EXPECT_EQ(float_to_fp8_e4m3(middle), bits % 2 == 0 ? low : high);
+    EXPECT_EQ(float_to_fp8_e4m3(std::nextafter(middle, 0.0F)), low);
+    EXPECT_EQ(float_to_fp8_e4m3(-std::nextafter(middle, 1e9F)), high | 0x80);
+  }
+}
+
+TEST(Fp8E4M3, WhatIsTooLargeBecomesTheLargest) {
+  EXPECT_EQ(float_to_fp8_e4m3(1e9F), 0x7e);
+  EXPECT_EQ(float_to_fp8_e4m3(464.0F), 0x7e);
+  EXPECT_EQ(float_to_fp8_e4m3(-std::numeric_limits<float>::infinity()), 0xfe);
+}
+
 }  // namespace
 }  // namespace anyslot

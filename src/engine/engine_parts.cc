@@ -45,6 +45,10 @@ Status check_config(const EngineConfig& config) {
                     "most 1",
                     config.gpu_memory_utilization));
   }
+  if (config.kv_cache_dtype == KvCacheType::kFp8E4M3 && config.device == "cuda") {
+    return failed_precondition(
+        "the device cuda keeps no KV of fp8_e4m3; leave out --kv-cache-dtype or use --device cpu");
+  }
   if (config.max_model_len < 0) return invalid_argument("the maximal model length is negative");
   if (config.max_running_requests < 1) {
     return invalid_argument("max_running_requests must be at least 1");
@@ -157,7 +161,7 @@ Status create_kv_pool(EngineParts& parts) {
     if (!bytes.ok()) return bytes.status();
     config.kv_cache_bytes = *bytes;
   }
-  const DType dtype = dtype_of(config.dtype);
+  const DType dtype = kv_dtype_of(config.kv_cache_dtype, config.dtype);
   const auto block_bytes = static_cast<int64_t>(parts.decoder->kv_shape(dtype, 1).block_bytes());
   const int64_t num_blocks = num_pool_blocks(config.kv_cache_bytes, block_bytes);
   if (num_blocks < 1) {
@@ -216,6 +220,7 @@ Expected<EngineParts> load_engine_parts(const EngineConfig& config) {
                                .add(parts.decoder->fingerprint())
                                .add(compute_type_name(config.dtype))
                                .add(weight_type_name(config.weights))
+                               .add(kv_cache_type_name(config.kv_cache_dtype))
                                .finish();
   if (Status status = create_kv_pool(parts); !status.ok()) return status;
   return parts;

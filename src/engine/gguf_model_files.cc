@@ -54,9 +54,10 @@ class GgufModelFiles final : public ModelFiles {
     Status status;
     const GgufFields fields(*file_, status);
     const auto text = fields.text("tokenizer.chat_template");
-    const GgufTokenizer tokens = gguf_tokenizer_source(fields);
     if (!status.ok()) return status;
     if (!text) return std::optional<ChatTemplateSource>();
+    Status ignored;  // what is wrong with the tokens, the tokenizer fails with
+    const GgufTokenizer tokens = gguf_tokenizer_source(GgufFields(*file_, ignored));
     return std::optional<ChatTemplateSource>(
         {.path = file_->path(),
          .text = std::string(*text),

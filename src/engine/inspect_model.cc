@@ -171,7 +171,8 @@ class Inspection {
       // Where it is not there, as the engine would keep it; blocks are decoded to float32.
       const DType embedding_dtype =
           embedding == tensors_.end() ? dtype : embedding->dtype.value_or(DType::kFloat32);
-      const auto block_bytes = static_cast<int64_t>(kv_shape_of(config, dtype, 1).block_bytes());
+      const auto block_bytes = static_cast<int64_t>(
+          kv_shape_of(config, kv_dtype_of(options_.kv_cache_dtype, type), 1).block_bytes());
       const int64_t documents = num_pool_blocks(options_.kv_cache_bytes, block_bytes) /
                                 blocks_for(options_.document_tokens);
       for (const WeightType weights : {WeightType::kComputeType, WeightType::kInt8}) {

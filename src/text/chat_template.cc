@@ -231,10 +231,6 @@ Status check_input(const std::vector<ChatMessage>& messages,
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 /// What templates call to write today's date.
 minja::Value strftime_now() {
   return minja::Value::callable([](const std::shared_ptr<minja::Context>& /*caller*/,

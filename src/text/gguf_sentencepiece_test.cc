@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "text/gguf_tokenizer.h"
-#include "text/tokenizer.h"
+#include "text/test_gguf_tokenizer.h"
+#include "text/test_tokenizer.h"
 
 namespace anyslot {
 namespace {
@@ -18,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing_text::must_create;
 using Ids = std::vector<int32_t>;
 
 constexpr int64_t kNormal = 1;
@@ -31,13 +32,7 @@ constexpr int32_t kFirstByte = 3;
 constexpr int32_t kSpace = kFirstByte + 256;
 
 /// As Llama 2 has it: <unk>, <s>, </s>, the bytes, then what a test adds.
-struct Metadata {
-  std::vector<std::string> tokens;
-  std::vector<std::string> merges;
-  std::vector<std::string_view> token_views;
-  std::vector<std::string_view> merge_views;
-  GgufTokenizer source;
-
+struct Metadata : testing_text::GgufMetadata {
   explicit Metadata(const std::string& characters = "abc") {
     source.where = "f.gguf";
     source.model = "llama";
@@ -46,10 +41,7 @@ struct Metadata {
     add("<unk>", 0, kUnknown);
     add("<s>", 0, kControl);
     add("</s>", 0, kControl);
-    constexpr std::string_view kDigits = "0123456789ABCDEF";
-    for (int byte = 0; byte < 256; ++byte) {
-      add(std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + ">", 0, kByte);
-    }
+    for (int byte = 0; byte < 256; ++byte) add(testing_text::byte_name(byte), 0, kByte);
     add("▁", -1000);
     for (const char character : characters) add(std::string(1, character), -1000);
   }
@@ -60,21 +52,7 @@ struct Metadata {
     source.token_type.push_back(type);
     return static_cast<int32_t>(tokens.size()) - 1;
   }
-
-  GgufTokenizer& view() {
-    token_views.assign(tokens.begin(), tokens.end());
-    merge_views.assign(merges.begin(), merges.end());
-    source.tokens = token_views;
-    source.merges = merge_views;
-    return source;
-  }
 };
-
-Tokenizer must_create(Metadata& metadata) {
-  Expected<Tokenizer> tokenizer = Tokenizer::create(metadata.view());
-  if (!tokenizer) throw std::runtime_error(tokenizer.status().message());
-  return *std::move(tokenizer);
-}
 
 std::vector<std::string> names_of(const Tokenizer& tokenizer, const std::string& text,
                                   const std::vector<ByteRange>& markup = {}) {
@@ -273,7 +251,7 @@ TEST(GgufSentencePiece, RefusesByName) {
     Metadata metadata;
     metadata.add("ab", -1);
     refusal.change(metadata);
-    const Status status = Tokenizer::create(metadata.view()).status();
+    const Status status = metadata.create().status();
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
     EXPECT_THAT(status.message(),
                 AllOf(testing::StartsWith("f.gguf: "), HasSubstr(refusal.message)));
@@ -288,7 +266,7 @@ TEST(GgufSentencePiece, VocabulariesThatMultiplyAreRefused) {
       metadata.add(std::string(length, letter), -static_cast<double>(length));
     }
   }
-  EXPECT_THAT(Tokenizer::create(metadata.view()).status().message(),
+  EXPECT_THAT(metadata.create().status().message(),
               HasSubstr("there are more than 2097152 ways to join pieces to others"));
 }
 

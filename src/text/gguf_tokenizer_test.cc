@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "text/test_gguf_tokenizer.h"
 #include "text/test_tokenizer.h"
 
 namespace anyslot {
@@ -16,16 +17,11 @@ namespace {
 using nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing_text::must_create;
 using Ids = std::vector<int32_t>;
 
-/// The metadata that say the same as a tokenizer.json, and the texts that they refer to.
-struct Metadata {
-  std::vector<std::string> tokens;
-  std::vector<std::string> merges;
-  std::vector<std::string_view> token_views;
-  std::vector<std::string_view> merge_views;
-  GgufTokenizer source;
-
+/// The metadata that say the same as a tokenizer.json.
+struct Metadata : testing_text::GgufMetadata {
   Metadata(const json& file, std::string_view pre) {
     const json& model = file["model"];
     std::vector<int64_t> types;
@@ -50,21 +46,7 @@ struct Metadata {
     source.pre = pre;
     source.token_type = types;
   }
-
-  GgufTokenizer& view() {
-    token_views.assign(tokens.begin(), tokens.end());
-    merge_views.assign(merges.begin(), merges.end());
-    source.tokens = token_views;
-    source.merges = merge_views;
-    return source;
-  }
 };
-
-Tokenizer must_create(Metadata& metadata) {
-  Expected<Tokenizer> tokenizer = Tokenizer::create(metadata.view());
-  if (!tokenizer) throw std::runtime_error(tokenizer.status().message());
-  return *std::move(tokenizer);
-}
 
 Ids encode(const Tokenizer& tokenizer, const std::string& text,
            const std::vector<ByteRange>& markup = {}) {
@@ -227,7 +209,7 @@ TEST(GgufTokenizer, RefusesByName) {
     SCOPED_TRACE(refusal.name);
     Metadata metadata(file, "gpt-2");
     refusal.change(metadata);
-    const Status status = Tokenizer::create(metadata.view()).status();
+    const Status status = metadata.create().status();
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
     EXPECT_THAT(status.message(),
                 testing::AllOf(testing::StartsWith("f.gguf: "), HasSubstr(refusal.message)));

@@ -63,13 +63,16 @@ inline nlohmann::json added_token(int id, const std::string& content, bool speci
           {"rstrip", false}, {"normalized", false}, {"special", special}};
 }
 
+/// The token of a byte in SentencePiece's vocabularies, "<0x0A>".
+inline std::string byte_name(int byte) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  return std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + ">";
+}
+
 /// As Llama 2 has it: 256 tokens of bytes (id = byte + 3), then characters and what merges make.
 inline nlohmann::json sentencepiece_tokenizer() {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
   nlohmann::json vocab = {{"<unk>", 0}, {"<s>", 1}, {"</s>", 2}};
-  for (int byte = 0; byte < 256; ++byte) {
-    vocab[std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + ">"] = byte + 3;
-  }
+  for (int byte = 0; byte < 256; ++byte) vocab[byte_name(byte)] = byte + 3;
   for (const char* character : {"▁", "a", "b", "é"}) vocab[character] = vocab.size();
   const nlohmann::json replace = {
       {"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "▁"}};

@@ -182,6 +182,20 @@ TEST(TokenizerFile, WhatIsUnsupportedIsRefusedByName) {
   }
 }
 
+TEST(TokenizerFile, AnAddedTokenThatCannotBeNormalizedIsNamed) {
+  json file = byte_tokenizer();
+  file["normalizer"] = {{"type", "Replace"}, {"pattern", {{"Regex", "(a+)+$"}}}, {"content", "x"}};
+  const std::string content = std::string(60, 'a') + "b";
+  json token = added_token(300, content);
+  token["normalized"] = true;
+  file["added_tokens"] = {token};
+  const TempFile temp(file.dump());
+  const Status status = Tokenizer::load(temp.path()).status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), testing::StartsWith(temp.path() + ".added_tokens: '" + content +
+                                                    "': the regular expression"));
+}
+
 json split_step(const json& pattern, const std::string& behavior, bool invert) {
   return {{"type", "Split"}, {"pattern", pattern}, {"behavior", behavior}, {"invert", invert}};
 }

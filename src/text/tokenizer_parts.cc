@@ -64,11 +64,14 @@ class PartsMaker {
       token.anywhere = may_stand_anywhere(token, from_);
       if (!token.normalized) continue;
       Expected<MarkedText> content = parts_.normalizer.run(token.content);
-      if (content && content->text.empty()) {
+      if (!content) {
+        return failed_precondition(".added_tokens: '" + token.content +
+                                   "': " + content.status().message());
+      }
+      if (content->text.empty()) {
         return failed_precondition(".added_tokens: the normalizer makes nothing of '" +
                                    token.content + "'");
       }
-      if (!content) return content.status();
       token.content = std::move(content->text);
     }
     parts_.added_tokens = AddedTokens(std::move(from_.added_tokens));

@@ -129,6 +129,7 @@ class FormWriter {
       const auto count = utf8proc_normalize_utf32(
           points.data(), static_cast<utf8proc_ssize_t>(points.size()),
           static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+      if (count < 0) throw std::logic_error(utf8proc_errmsg(count));
       points.resize(static_cast<size_t>(count));
     }
     std::string text;

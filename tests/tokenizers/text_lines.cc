@@ -1,15 +1,21 @@
 // Does what a test in another language asks for, a JSON array on each line of standard input, and
 // writes one line of JSON for each:  text_lines MODEL-FOLDER-OR-GGUF-FILE
 //
-//   ["encode", text]             the ids of a text that is markup as a whole, with what stands
-//   around a sequence
-//   ["content", text]            the ids of a text without markup
-//   ["decode", ids, skip]        the text of ids, once as a whole and once from a stream
-//   ["chat", messages, documents]   what the model's chat template makes of them: {text, markup,
-//   ids} of each segment
+//   ["encode", text]                ids of a text that is all markup, with BOS and EOS
+//   ["content", text]               ids of a text without markup
+//   ["decode", ids, skip]           text of ids: [as a whole, from a stream]
+//   ["chat", messages, documents]   [{document, text, markup, ids}] of each segment that the
+//                                   model's chat template makes, or {error}
+#include <cstdint>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/model_files.h"
 #include "text/detokenizer.h"

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/cpu/attention_worker.h"
+#include "backend/cpu/kernel_list.h"
 
 namespace anyslot::cpu {
 
@@ -47,7 +48,7 @@ int AttentionRunner::tasks_of_item(int num_kv_heads) {
 }
 
 Status AttentionRunner::run(const AttentionCall& call) {
-  kv_ = call.storage.shape().dtype == DType::kFloat32 ? kernels_.float32_kv : kernels_.bfloat16_kv;
+  kv_ = &kv_kernels_of(kernels_, call.storage.shape().dtype);
   if (Status status = reserve(call); !status) return status;
   make_token_turns(call);
   const AttentionPlan& plan = call.plan;

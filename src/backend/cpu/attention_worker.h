@@ -75,9 +75,8 @@ struct AttentionRunner::Worker {
   std::vector<int64_t> ends;
   std::vector<int32_t> run_begins;  // the same, from the first token of a run of blocks
   std::vector<int32_t> run_ends;
-  // A run of blocks as it is attended to: tile_blocks blocks of one head, the same of the next
-  // head,
-  // ...; and behind the run a few blocks that come next.
+  // A run of blocks as it is attended to: tile_blocks blocks of one head, the same blocks of the
+  // next head, and so on; behind the run a few blocks that come next.
   int tile_blocks = 0;
   const std::byte* keys[(kRunBlocks + kTileBlocks) * kTaskHeads];
   const std::byte* values[(kRunBlocks + kTileBlocks) * kTaskHeads];

@@ -214,8 +214,9 @@ Status CpuBackend::embed(const TensorView& table, const TensorView& out) {
         kernels_.widen(table.row_as<bf16_t>(token), to, table.cols);
         break;
       case DType::kFloat16:
+      case DType::kFloat8E4M3:
         for (int64_t c = 0; c < table.cols; ++c) {
-          to[c] = fp16_to_float(table.row_as<fp16_t>(token)[c]);
+          to[c] = load_element(table.row(token), table.dtype, static_cast<size_t>(c));
         }
         break;
     }

@@ -19,7 +19,7 @@ static_assert(kBlockTokens == kBlockSize);
 template <typename Visit>
 void visit_elements(KvPart part, const KvShape& shape, const Visit& visit) {
   const auto element_bytes = static_cast<int>(dtype_size(shape.dtype));
-  const int pack = 4 / element_bytes;
+  const int pack = pack_of(shape.dtype);
   const int head_dim = shape.head_dim;
   for (int token = 0; token < kBlockSize; ++token) {
     for (int d = 0; d < head_dim; ++d) {
@@ -35,7 +35,7 @@ Status check_shape(const KvShape& shape) {
   if (Status status = check_kv_shape(shape); !status) return status;
   if (shape.dtype == DType::kFloat16) {
     return failed_precondition(
-        "KV of float16 is not served by the CPU backend: use bfloat16 or float32");
+        "KV of float16 is not served by the CPU backend: use bfloat16, float32 or fp8_e4m3");
   }
   return check_cpu_needs({.head_dim = shape.head_dim});
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/pair_formats.h"
 #include "base/dtype.h"
 
 namespace anyslot::cpu {
@@ -10,7 +11,7 @@ namespace {  // NOLINT: each instruction set has its own copy, compiled with its
 
 // How rows of operands meet packed K or V. A format names the type of its operands, how many of
 // them one step consumes (kPack), and the tile of sums that fits in the registers: kRows rows of
-// operands by kCols vectors.
+// operands by kCols vectors. K and V as they are loaded are to be multiplied by kUnit.
 
 /// float32 K and V.
 template <typename S>
@@ -23,6 +24,7 @@ struct Float32Dot {
   static constexpr int kRows = 6;
   static constexpr int kCols = S::kLanes == 16 ? 4 : 2;
   static constexpr int kExpDegree = 6;
+  static constexpr float kUnit = 1;
 
   struct Packed {
     typename S::Vec x;
@@ -38,17 +40,18 @@ struct Float32Dot {
   }
 };
 
-/// bfloat16 K and V, widened to float32 on the way.
-template <typename S>
+/// K and V of a narrower type, widened to float32 on the way.
+template <typename S, typename NarrowElement>
 struct WidenedDot {
   using Simd = S;
   using Operand = float;
-  using Element = bf16_t;
+  using Element = NarrowElement;
   static constexpr int kPack = 2;
   // A step's vectors take two registers each.
   static constexpr int kRows = S::kLanes == 16 ? 5 : 4;
   static constexpr int kCols = S::kLanes == 16 ? 4 : 2;
   static constexpr int kExpDegree = 4;
+  static constexpr float kUnit = Pairs<S, Element>::kUnit;
 
   struct Packed {
     typename S::Vec first;
@@ -56,7 +59,7 @@ struct WidenedDot {
   };
   static Packed load(const std::byte* p) {
     Packed b;
-    S::load_bf16_pairs(p, b.first, b.second);
+    Pairs<S, Element>::load(p, b.first, b.second);
     return b;
   }
   static void add_product(typename S::Vec& sum, const Packed& b, const Operand* a) {

@@ -49,4 +49,17 @@ Expected<const KernelTable*> choose_kernels(std::string_view max_isa, const CpuF
   return best;
 }
 
+const KvKernels& kv_kernels_of(const KernelTable& kernels, DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return *kernels.float32_kv;
+    case DType::kFloat8E4M3:
+      return *kernels.fp8_kv;
+    case DType::kBFloat16:
+    case DType::kFloat16:  // a pool of it is refused
+      break;
+  }
+  return *kernels.bfloat16_kv;
+}
+
 }  // namespace anyslot::cpu

@@ -23,4 +23,7 @@ std::span<const KernelSet> kernel_sets();
 /// supports none.
 Expected<const KernelTable*> choose_kernels(std::string_view max_isa, const CpuFeatures& features);
 
+/// The kernels for KV of `dtype`: bfloat16, float32 or fp8_e4m3.
+const KvKernels& kv_kernels_of(const KernelTable& kernels, DType dtype);
+
 }  // namespace anyslot::cpu

@@ -67,8 +67,11 @@ struct TokenSlot {
   int token = 0;
 };
 
+/// Elements of K or V that stand side by side in a lane of a packed block.
+constexpr int pack_of(DType dtype) { return dtype == DType::kFloat32 ? 1 : 2; }
+
 /// What touches KV, for one type of KV. Inside a block of one head the elements are packed so that
-/// sums run along lanes: with w = 2 for bfloat16 and 1 for float32, element (token t, dimension d)
+/// sums run along lanes: with w = pack_of(dtype), element (token t, dimension d)
 /// of K is at d / w * 16 w + t w + d % w, and of V at t / w * head_dim w + d w + t % w.
 struct KvKernels {
   void (*reset)(const AttentionTile& tile);
@@ -158,6 +161,7 @@ struct KernelTable {
   const char* name;
   const KvKernels* bfloat16_kv;
   const KvKernels* float32_kv;
+  const KvKernels* fp8_kv;
   const PanelKernels* panels;  // [num_panels]
   int num_panels;
 

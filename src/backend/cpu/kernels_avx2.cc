@@ -9,8 +9,9 @@ namespace anyslot::cpu {
 
 namespace {
 
-constexpr KvKernels kBfloat16Kv = kv_kernels<WidenedDot<Avx2>>();
+constexpr KvKernels kBfloat16Kv = kv_kernels<WidenedDot<Avx2, bf16_t>>();
 constexpr KvKernels kFloat32Kv = kv_kernels<Float32Dot<Avx2>>();
+constexpr KvKernels kFp8Kv = kv_kernels<WidenedDot<Avx2, fp8_e4m3_t>>();
 
 constexpr PanelKernels kPanels[] = {
     panel_kernels<WidenedPanel<Avx2, float>>(),
@@ -21,6 +22,6 @@ constexpr PanelKernels kPanels[] = {
 }  // namespace
 
 constinit const KernelTable kAvx2Kernels =
-    kernel_table<Avx2>("avx2", &kBfloat16Kv, &kFloat32Kv, kPanels);
+    kernel_table<Avx2>("avx2", &kBfloat16Kv, &kFloat32Kv, &kFp8Kv, kPanels);
 
 }  // namespace anyslot::cpu

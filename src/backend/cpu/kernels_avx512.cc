@@ -9,8 +9,9 @@ namespace anyslot::cpu {
 
 namespace {
 
-constexpr KvKernels kBfloat16Kv = kv_kernels<WidenedDot<Avx512>>();
+constexpr KvKernels kBfloat16Kv = kv_kernels<WidenedDot<Avx512, bf16_t>>();
 constexpr KvKernels kFloat32Kv = kv_kernels<Float32Dot<Avx512>>();
+constexpr KvKernels kFp8Kv = kv_kernels<WidenedDot<Avx512, fp8_e4m3_t>>();
 
 constexpr PanelKernels kPanels[] = {
     panel_kernels<WidenedPanel<Avx512, float>>(),
@@ -21,6 +22,6 @@ constexpr PanelKernels kPanels[] = {
 }  // namespace
 
 constinit const KernelTable kAvx512Kernels =
-    kernel_table<Avx512>("avx512", &kBfloat16Kv, &kFloat32Kv, kPanels);
+    kernel_table<Avx512>("avx512", &kBfloat16Kv, &kFloat32Kv, &kFp8Kv, kPanels);
 
 }  // namespace anyslot::cpu

@@ -20,6 +20,7 @@ struct Bf16Dot {
   static constexpr int kCols = 4;
   // The weights are rounded to 2^-9 of their size, 20 times the error of three terms.
   static constexpr int kExpDegree = 3;
+  static constexpr float kUnit = 1;
 
   struct Packed {
     __m512i x;
@@ -36,6 +37,7 @@ struct Bf16Dot {
 
 constexpr KvKernels kBfloat16Kv = kv_kernels<Bf16Dot>();
 constexpr KvKernels kFloat32Kv = kv_kernels<Float32Dot<Avx512Bf16>>();
+constexpr KvKernels kFp8Kv = kv_kernels<WidenedDot<Avx512Bf16, fp8_e4m3_t>>();
 
 constexpr PanelKernels kPanels[] = {
     panel_kernels<Bf16Panel>(),
@@ -48,6 +50,6 @@ constexpr PanelKernels kPanels[] = {
 }  // namespace
 
 constinit const KernelTable kAvx512Bf16Kernels =
-    kernel_table<Avx512Bf16>("avx512_bf16", &kBfloat16Kv, &kFloat32Kv, kPanels);
+    kernel_table<Avx512Bf16>("avx512_bf16", &kBfloat16Kv, &kFloat32Kv, &kFp8Kv, kPanels);
 
 }  // namespace anyslot::cpu

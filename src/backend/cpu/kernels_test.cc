@@ -9,21 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/cpu/cpu_features.h"
 #include "backend/cpu/kernel_list.h"
+#include "backend/cpu/test_kernels.h"
 
 namespace anyslot::cpu {
 namespace {
 
 constexpr uint32_t kSeed = 20250111;
-
-std::vector<const KernelTable*> usable_kernels() {
-  std::vector<const KernelTable*> tables;
-  for (const KernelSet& set : kernel_sets()) {
-    if (set.is_supported(detect_cpu_features())) tables.push_back(set.table);
-  }
-  return tables;
-}
 
 TEST(KernelList, IsOrderedFromTheSlowestToTheFastest) {
   std::vector<std::string> names;
@@ -106,6 +98,7 @@ std::vector<WeightKernels> weight_kernels() {
   for (const KernelTable* table : usable_kernels()) {
     all.push_back({std::string(table->name) + " float32", table->float32_kv, 2e-7});
     all.push_back({std::string(table->name) + " bfloat16", table->bfloat16_kv, 1.1e-4});
+    all.push_back({std::string(table->name) + " fp8_e4m3", table->fp8_kv, 1.1e-4});
   }
   return all;
 }
@@ -145,20 +138,16 @@ class PackedKeys {
     bytes_.resize(static_cast<size_t>(head_dim) * kBlockTokens);
   }
   std::byte* data() { return reinterpret_cast<std::byte*>(bytes_.data()); }
-  float get(int token, int d) const {
-    if (dtype_ == DType::kFloat32) return bytes_[d * kBlockTokens + token];
-    return bf16_to_float(reinterpret_cast<const bf16_t*>(bytes_.data())[bf16_index(token, d)]);
-  }
+  float get(int token, int d) const { return load_element(bytes_.data(), dtype_, index(token, d)); }
   void set(int token, int d, float value) {
-    if (dtype_ == DType::kFloat32) {
-      bytes_[d * kBlockTokens + token] = value;
-    } else {
-      reinterpret_cast<bf16_t*>(bytes_.data())[bf16_index(token, d)] = float_to_bf16(value);
-    }
+    store_element(bytes_.data(), dtype_, index(token, d), value);
   }
 
  private:
-  static int bf16_index(int token, int d) { return d / 2 * kBlockTokens * 2 + token * 2 + d % 2; }
+  size_t index(int token, int d) const {
+    const int pack = pack_of(dtype_);
+    return static_cast<size_t>(d / pack * kBlockTokens * pack + token * pack + d % pack);
+  }
   DType dtype_;
   std::vector<float> bytes_;
 };
@@ -173,7 +162,10 @@ class TurnBlock : public testing::TestWithParam<DType> {
   template <typename Angle>
   void expect_turned(const PackedKeys& before, const PackedKeys& after, int pairs,
                      const Angle& angle) {
-    const double rounding = GetParam() == DType::kFloat32 ? 1e-6 : std::ldexp(1.0, -8);
+    const double rounding = GetParam() == DType::kFloat32    ? 1e-6
+                            : GetParam() == DType::kBFloat16 ? std::ldexp(1.0, -8)
+                                                             : std::ldexp(1.0, -4);
+    const double smallest = GetParam() == DType::kFloat8E4M3 ? std::ldexp(1.0, -10) : 0;
     for (int t = 0; t < kBlockTokens; ++t) {
       for (int d = 0; d < kHeadDim; ++d) {
         double expected = before.get(t, d);
@@ -185,7 +177,7 @@ class TurnBlock : public testing::TestWithParam<DType> {
           const double s = std::sin(angle(t, j));
           expected = d < pairs ? first * c - second * s : second * c + first * s;
         }
-        const double bound = d < 2 * pairs ? rounding * std::abs(expected) + 1e-6 : 0;
+        const double bound = d < 2 * pairs ? rounding * std::abs(expected) + smallest + 1e-6 : 0;
         ASSERT_NEAR(after.get(t, d), expected, bound) << "token " << t << ", dimension " << d;
       }
     }
@@ -196,8 +188,7 @@ TEST_P(TurnBlock, ByOneAngleAndByTheAngleOfEachToken) {
   std::mt19937 random(kSeed);
   std::normal_distribution<float> normal;
   for (const KernelTable* kernels : usable_kernels()) {
-    const KvKernels& kv =
-        GetParam() == DType::kFloat32 ? *kernels->float32_kv : *kernels->bfloat16_kv;
+    const KvKernels& kv = kv_kernels_of(*kernels, GetParam());
     for (const int pairs : {0, 1, 2, 7, 8, 12, 23, 24}) {
       SCOPED_TRACE(testing::Message()
                    << kernels->name << ", " << pairs << " pairs, seed " << kSeed);
@@ -234,7 +225,8 @@ TEST_P(TurnBlock, ByOneAngleAndByTheAngleOfEachToken) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, TurnBlock, testing::Values(DType::kFloat32, DType::kBFloat16),
+INSTANTIATE_TEST_SUITE_P(Types, TurnBlock,
+                         testing::Values(DType::kFloat32, DType::kBFloat16, DType::kFloat8E4M3),
                          [](const auto& test) { return std::string(dtype_name(test.param)); });
 
 /// Row r's score of key t is slopes[r] * t: scores that grow slowly, so that weights above 1 are

@@ -33,7 +33,7 @@ struct KvFunctions {
 
   static void compose_turns(const Turn& turn, const Turn* shift, float scale, float* cosine,
                             float* sine) {
-    cpu::compose_turns<S>(turn, shift, scale * kLog2E, cosine, sine);
+    cpu::compose_turns<S>(turn, shift, scale * kScoreScale, cosine, sine);
   }
 
   static void set_query(const AttentionTile& tile, int row, const float* query, const Turn& turn,
@@ -41,7 +41,7 @@ struct KvFunctions {
     const int head_dim = tile.head_dim;
     auto* queries = static_cast<Operand*>(tile.queries) + int64_t{row} * tile.group * head_dim;
     for (int h = 0; h < tile.group; ++h) {
-      turn_head<S>(query + int64_t{h} * head_dim, head_dim, turn, scale * kLog2E,
+      turn_head<S>(query + int64_t{h} * head_dim, head_dim, turn, scale * kScoreScale,
                    OperandSink{queries + int64_t{h} * head_dim});
     }
   }
@@ -50,7 +50,7 @@ struct KvFunctions {
     const int head_dim = tile.head_dim;
     for (int h = 0; h < tile.group; ++h) {
       const int64_t m = int64_t{row} * tile.group + h;
-      const Vec factor = S::set(reciprocal(sum_of(tile, m)));
+      const Vec factor = S::set(reciprocal(sum_of(tile, m)) * Dot::kUnit);
       float* outputs = tile.outputs + m * head_dim;
       for (int d = 0; d < head_dim; d += S::kLanes) {
         S::store(outputs + d, S::mul(S::load(outputs + d), factor));
@@ -65,7 +65,7 @@ struct KvFunctions {
     for (int h = 0; h < tile.group; ++h) {
       const int64_t m = int64_t{row} * tile.group + h;
       const float sum = sum_of(tile, m);
-      const Vec factor = S::set(reciprocal(sum));
+      const Vec factor = S::set(reciprocal(sum) * Dot::kUnit);
       for (int d = 0; d < head_dim; d += S::kLanes) {
         S::store(partial + d, S::mul(S::load(tile.outputs + m * head_dim + d), factor));
       }
@@ -128,6 +128,8 @@ struct KvFunctions {
   }
 
  private:
+  static constexpr float kScoreScale = kLog2E * Dot::kUnit;
+
   struct OperandSink {
     Operand* out;
     void store(int d, Vec x) const { Dot::store_operands(out + d, x); }
@@ -155,6 +157,9 @@ struct KvFunctions {
   }
   static void round_to_elements(const float* x, int count, bf16_t* out) {
     for (int i = 0; i < count; i += S::kLanes) S::store_bf16(out + i, S::load(x + i));
+  }
+  static void round_to_elements(const float* x, int count, fp8_e4m3_t* out) {
+    for (int i = 0; i < count; i += S::kLanes) S::store_fp8(out + i, S::load(x + i));
   }
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/cpu/kernel_list.h"
+
 namespace anyslot::cpu {
 
 namespace {
@@ -24,7 +26,7 @@ KvWriter::KvWriter(const KernelTable& kernels, ThreadPool& threads)
     : kernels_(kernels), threads_(threads) {}
 
 const KvKernels& KvWriter::kernels_of(const CpuKvStorage& storage) const {
-  return storage.shape().dtype == DType::kFloat32 ? *kernels_.float32_kv : *kernels_.bfloat16_kv;
+  return kv_kernels_of(kernels_, storage.shape().dtype);
 }
 
 /// Attention multiplies all slots of a block by their weights, unused ones by 0, so what an earlier

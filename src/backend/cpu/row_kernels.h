@@ -139,13 +139,14 @@ struct RowFunctions {
 
 template <typename S, int kNumPanels>
 constexpr KernelTable kernel_table(const char* name, const KvKernels* bfloat16_kv,
-                                   const KvKernels* float32_kv,
+                                   const KvKernels* float32_kv, const KvKernels* fp8_kv,
                                    const PanelKernels (&panels)[kNumPanels]) {
   using Rows = RowFunctions<S>;
   return {
       .name = name,
       .bfloat16_kv = bfloat16_kv,
       .float32_kv = float32_kv,
+      .fp8_kv = fp8_kv,
       .panels = panels,
       .num_panels = kNumPanels,
       .merge_partials = Rows::merge_partials,

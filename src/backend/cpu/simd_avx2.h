@@ -81,9 +81,7 @@ struct Avx2 {
   }
   static void store_bf16(uint16_t* p, Vec x) {
     const __m256i high = _mm256_srli_epi32(rounded_bits(x), 16);
-    const __m128i packed =
-        _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), lower_halves(high));
   }
   /// kLanes whole numbers that stand side by side.
   static Vec load_int8(const int8_t* p) {
@@ -102,7 +100,59 @@ struct Avx2 {
     _mm256_storeu_si256(static_cast<__m256i*>(p), _mm256_or_si256(low, high));
   }
 
+  /// A number of fp8_e4m3, widened, is to be multiplied by this.
+  static constexpr float kFp8Unit = 256;
+  /// The first and the second ones of kLanes pairs of fp8_e4m3: as float16, whose exponent is
+  /// biased by 8 more. NaN stays NaN.
+  static void load_fp8_pairs(const void* p, Vec& first, Vec& second) {
+    const __m128i pairs = _mm_loadu_si128(static_cast<const __m128i*>(p));
+    const __m256i upper_bytes = _mm256_setr_epi8(
+        -1, 0, -1, 2, -1, 4, -1, 6, -1, 8, -1, 10, -1, 12, -1, 14,  // of first ones
+        -1, 1, -1, 3, -1, 5, -1, 7, -1, 9, -1, 11, -1, 13, -1, 15);
+    const __m256i x = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(pairs), upper_bytes);
+    const __m256i magnitude = _mm256_set1_epi16(0x7f00);
+    const __m256i is_nan = _mm256_cmpeq_epi16(_mm256_and_si256(x, magnitude), magnitude);
+    const __m256i sign_and_rest = _mm256_set1_epi16(static_cast<int16_t>(0xbf80));
+    const __m256i halves =
+        _mm256_or_si256(is_nan, _mm256_and_si256(_mm256_srai_epi16(x, 1), sign_and_rest));
+    first = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
+    second = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
+  }
+  static void store_fp8_pairs(void* p, Vec first, Vec second) {
+    const __m256i pairs =
+        _mm256_or_si256(fp8_codes(first), _mm256_slli_epi32(fp8_codes(second), 8));
+    _mm_storeu_si128(static_cast<__m128i*>(p), lower_halves(pairs));
+  }
+  /// kLanes fp8_e4m3 that stand side by side.
+  static void store_fp8(uint8_t* p, Vec x) {
+    const __m128i words = lower_halves(fp8_codes(x));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
+  }
+
  private:
+  /// Of each lane, whose upper half is 0.
+  static __m128i lower_halves(__m256i x) {
+    return _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+  }
+  /// As float_to_fp8_e4m3, one in each lane.
+  static __m256i fp8_codes(Vec x) {
+    const __m256i bits = _mm256_castps_si256(x);
+    const Vec magnitude = min(set(448.0F), _mm256_andnot_ps(set(-0.0F), x));  // NaN stays
+    const __m256i magnitude_bits = _mm256_castps_si256(magnitude);
+    // Subnormals are multiples of 2^-9, and so are float32 numbers from 2^14 on.
+    const __m256i small = _mm256_sub_epi32(_mm256_castps_si256(add(magnitude, set(0x1p14F))),
+                                           _mm256_castps_si256(set(0x1p14F)));
+    const __m256i odd =
+        _mm256_and_si256(_mm256_srli_epi32(magnitude_bits, 20), _mm256_set1_epi32(1));
+    const __m256i rounding = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7ffff - (120 << 23)));
+    const __m256i normal = _mm256_srli_epi32(_mm256_add_epi32(magnitude_bits, rounding), 20);
+    Vec code = _mm256_blendv_ps(_mm256_castsi256_ps(normal), _mm256_castsi256_ps(small),
+                                below(magnitude, set(0x1p-6F)));
+    code = _mm256_blendv_ps(code, _mm256_castsi256_ps(_mm256_set1_epi32(0x7f)),
+                            _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    const __m256i sign = _mm256_and_si256(_mm256_srli_epi32(bits, 24), _mm256_set1_epi32(0x80));
+    return _mm256_or_si256(_mm256_castps_si256(code), sign);
+  }
   /// The upper half of each lane is x as bfloat16, rounded to nearest even.
   static __m256i rounded_bits(Vec x) {
     const __m256i bits = _mm256_castps_si256(x);

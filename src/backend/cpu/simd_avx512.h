@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/simd_avx2.h"
+
 namespace anyslot::cpu {
 namespace {  // NOLINT: each instruction set has its own copy, compiled with its own flags
 
@@ -69,8 +71,32 @@ struct Avx512 {
     const __m512i high = _mm512_and_si512(rounded_bits(second), _mm512_set1_epi32(-65536));
     _mm512_storeu_si512(p, _mm512_or_si512(low, high));
   }
+  // fp8_e4m3 in two halves, as Avx2 does.
+  static constexpr float kFp8Unit = Avx2::kFp8Unit;
+  static void load_fp8_pairs(const void* p, Vec& first, Vec& second) {
+    const auto* bytes = static_cast<const std::byte*>(p);
+    __m256 halves[2][2];
+    Avx2::load_fp8_pairs(bytes, halves[0][0], halves[1][0]);
+    Avx2::load_fp8_pairs(bytes + 2 * Avx2::kLanes, halves[0][1], halves[1][1]);
+    first = joined(halves[0][0], halves[0][1]);
+    second = joined(halves[1][0], halves[1][1]);
+  }
+  static void store_fp8_pairs(void* p, Vec first, Vec second) {
+    auto* bytes = static_cast<std::byte*>(p);
+    Avx2::store_fp8_pairs(bytes, lower(first), lower(second));
+    Avx2::store_fp8_pairs(bytes + 2 * Avx2::kLanes, upper(first), upper(second));
+  }
+  static void store_fp8(uint8_t* p, Vec x) {
+    Avx2::store_fp8(p, lower(x));
+    Avx2::store_fp8(p + Avx2::kLanes, upper(x));
+  }
 
  private:
+  static __m256 lower(Vec x) { return _mm512_castps512_ps256(x); }
+  static __m256 upper(Vec x) { return _mm512_extractf32x8_ps(x, 1); }
+  static Vec joined(__m256 low, __m256 high) {
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+  }
   static uint32_t lanes_below(int end) {
     return end <= 0 ? 0U : end >= kLanes ? 0xffffU : (1U << end) - 1U;
   }

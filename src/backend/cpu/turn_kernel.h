@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/pair_formats.h"
 
 namespace anyslot::cpu {
 namespace {  // NOLINT: each instruction set has its own copy, compiled with its own flags
@@ -101,27 +102,34 @@ void compose_turns(const Turn& turn, const Turn* shift, float scale, float* cosi
   }
 }
 
-/// The keys of a block as float32, [head_dim, 16 tokens].
-template <typename S>
+/// Where the dimensions d and d + 1 of the tokens from t on stand in a packed block of keys; d is
+/// even.
+template <typename Element>
+constexpr int64_t pair_offset(int d, int t) {
+  return (int64_t{d} * kBlockTokens + 2 * t) * static_cast<int64_t>(sizeof(Element));
+}
+
+/// The keys of a block as float32, [head_dim, 16 tokens], to be multiplied by Pairs' unit.
+template <typename S, typename Element>
 void unpack_keys(const std::byte* block, int head_dim, float* keys) {
   for (int d = 0; d < head_dim; d += 2) {
     for (int t = 0; t < kBlockTokens; t += S::kLanes) {
       typename S::Vec first;
       typename S::Vec second;
-      S::load_bf16_pairs(block + (d * kBlockTokens + 2 * t) * 2, first, second);
+      Pairs<S, Element>::load(block + pair_offset<Element>(d, t), first, second);
       S::store(keys + d * kBlockTokens + t, first);
       S::store(keys + (d + 1) * kBlockTokens + t, second);
     }
   }
 }
 
-template <typename S>
+template <typename S, typename Element>
 void pack_keys(const float* keys, int head_dim, std::byte* block) {
   for (int d = 0; d < head_dim; d += 2) {
     for (int t = 0; t < kBlockTokens; t += S::kLanes) {
-      S::store_bf16_pairs(block + (d * kBlockTokens + 2 * t) * 2,
-                          S::load(keys + d * kBlockTokens + t),
-                          S::load(keys + (d + 1) * kBlockTokens + t));
+      Pairs<S, Element>::store(block + pair_offset<Element>(d, t),
+                               S::load(keys + d * kBlockTokens + t),
+                               S::load(keys + (d + 1) * kBlockTokens + t));
     }
   }
 }
@@ -173,27 +181,26 @@ void turn_float_keys(const float* src, float* dst, int num_pairs, const Angle& a
   }
 }
 
-/// Keys of bfloat16 whose pairs stand in the same half of a lane: num_pairs is even.
-template <typename S, typename Angle>
-void turn_bf16_keys(const std::byte* src, std::byte* dst, int num_pairs, const Angle& angle) {
+/// Packed keys whose pairs stand in the same half of a lane: num_pairs is even.
+template <typename S, typename Element, typename Angle>
+void turn_paired_keys(const std::byte* src, std::byte* dst, int num_pairs, const Angle& angle) {
   using Vec = typename S::Vec;
-  constexpr int kVecBytes = S::kLanes * 4;
-  const int64_t partner = int64_t{num_pairs} * kBlockTokens * 2;
+  const int64_t partner = int64_t{num_pairs} * kBlockTokens * sizeof(Element);
   for (int j = 0; j < num_pairs; j += 2) {
     for (int t = 0; t < kBlockTokens; t += S::kLanes) {
-      const int64_t at = int64_t{j} * kBlockTokens * 2 + t / S::kLanes * kVecBytes;
+      const int64_t at = pair_offset<Element>(j, t);
       Vec first[2];
       Vec second[2];
-      S::load_bf16_pairs(src + at, first[0], first[1]);
-      S::load_bf16_pairs(src + at + partner, second[0], second[1]);
+      Pairs<S, Element>::load(src + at, first[0], first[1]);
+      Pairs<S, Element>::load(src + at + partner, second[0], second[1]);
       for (int i = 0; i < 2; ++i) {
         Vec cosine;
         Vec sine;
         angle(j + i, t, cosine, sine);
         turn_pair<S>(cosine, sine, first[i], second[i]);
       }
-      S::store_bf16_pairs(dst + at, first[0], first[1]);
-      S::store_bf16_pairs(dst + at + partner, second[0], second[1]);
+      Pairs<S, Element>::store(dst + at, first[0], first[1]);
+      Pairs<S, Element>::store(dst + at + partner, second[0], second[1]);
     }
   }
 }
@@ -207,12 +214,12 @@ void turn_packed_keys(const std::byte* src, std::byte* dst, int head_dim, int nu
     turn_float_keys<S>(reinterpret_cast<const float*>(src), reinterpret_cast<float*>(dst),
                        num_pairs, angle);
   } else if (num_pairs % 2 == 0) {
-    turn_bf16_keys<S>(src, dst, num_pairs, angle);
+    turn_paired_keys<S, Element>(src, dst, num_pairs, angle);
   } else {
     alignas(64) float keys[kMaxHeadDim * kBlockTokens];
-    unpack_keys<S>(src, 2 * num_pairs, keys);
+    unpack_keys<S, Element>(src, 2 * num_pairs, keys);
     turn_float_keys<S>(keys, keys, num_pairs, angle);
-    pack_keys<S>(keys, 2 * num_pairs, dst);
+    pack_keys<S, Element>(keys, 2 * num_pairs, dst);
   }
   __builtin_memcpy(dst + turned_bytes, src + turned_bytes,
                    static_cast<size_t>(all_bytes - turned_bytes));

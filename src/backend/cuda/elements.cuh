@@ -20,6 +20,7 @@ template <typename Call>
 auto with_element_type(DType dtype, const Call& call) {
   switch (dtype) {
     case DType::kFloat32:
+    case DType::kFloat8E4M3:  // a pool of it is refused
       break;
     case DType::kBFloat16:
       return call(bf16{});

@@ -23,6 +23,7 @@ Status blas_status(cublasStatus_t status, const char* what) {
 cudaDataType element_type(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
+    case DType::kFloat8E4M3:  // of KV only
       break;
     case DType::kBFloat16:
       return CUDA_R_16BF;

@@ -12,7 +12,6 @@ namespace anyslot {
 namespace {
 
 constexpr int64_t kMaxVocab = int64_t{1} << 24;
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxHeads = 1024;
 constexpr int64_t kMaxHeadDim = 1024;

@@ -14,6 +14,9 @@
 
 namespace anyslot {
 
+/// Columns of a layer's matrices, at most.
+inline constexpr int64_t kMaxWidth = int64_t{1} << 20;
+
 /// What a config.json means that does not say it, and what it may say.
 struct FamilyTraits {
   bool tied_by_default = false;

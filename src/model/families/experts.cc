@@ -12,7 +12,6 @@ namespace anyslot {
 namespace {
 
 constexpr int64_t kMaxExperts = 4096;
-constexpr int64_t kMaxWidth = int64_t{1} << 20;
 
 /// num_local_experts, which some files call num_experts; and how many of them a token gets.
 void read_experts(const ConfigReader& reader, ModelConfig& config) {

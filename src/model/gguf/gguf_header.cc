@@ -1,6 +1,7 @@
 #include "model/gguf/gguf_header.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -9,6 +10,8 @@
 #include "model/json_file.h"
 
 namespace anyslot {
+
+static_assert(std::endian::native == std::endian::little, "GGUF files are read as they lie");
 
 namespace {
 

@@ -53,9 +53,8 @@ using GgufValue = std::variant<bool, int64_t, double, std::string_view, GgufArra
 /// One tensor, checked against the file.
 struct GgufTensor {
   const GgufTensorType* type = nullptr;
-  std::vector<int64_t>
-      shape;         // 1 to 4 dimensions, at least 1 each, the last one being that of rows
-  size_t begin = 0;  // bytes [begin, end) of the file
+  std::vector<int64_t> shape;  // 1 to 4 dimensions, at least 1 each; the last is a row's length
+  size_t begin = 0;            // bytes [begin, end) of the file
   size_t end = 0;
 };
 
