@@ -248,6 +248,12 @@ void add_model_options(CLI::App& command, EngineConfig& config) {
       ->type_name("FILE")
       ->check(existing_file())
       ->excludes(model);
+  command
+      .add_option("--tokenizer", config.tokenizer_path,
+                  "with --random-weights: a model's folder or GGUF file whose tokenizer and "
+                  "templates take texts (default: none, so requests give token ids)")
+      ->type_name("PATH")
+      ->check(existing_model());
   command.parse_complete_callback([&config] {
     if (config.model_path.empty() && config.random_weights_config.empty()) {
       throw CLI::RequiredError("--model");

@@ -61,6 +61,9 @@ for dtype in bfloat16 float16 float32; do
     test_beside "ragqa_${dtype}_$method" "$build/tests/ragqa_test" $dtype dtype auto $method
   done
 done
+for method in lazy block mepic full; do
+  test_beside "ragqa_fp8_$method" "$build/tests/ragqa_test" bfloat16 dtype fp8 $method
+done
 for test in server_test engine_test stream_test documents_test methods_test cache_pressure_test \
   scenario_test sampling_test pool_contents_test; do
   test_beside $test "$build/tests/$test"
@@ -86,6 +89,7 @@ else
   printf '%-28s %s\n' cudnn "left out: python3 has no PyTorch" | tee -a "$output/summary.txt"
 fi
 check attention_float16 "$build/cuda_attention_timing" float16 16384
+check attention_fp8 "$build/cuda_attention_timing" bfloat16 '' '' fp8
 check model_decode "$build/anyslot" bench model --device cuda --random-weights bench/shapes/llama-3.1-8b.json \
   --kv-cache 8GiB --prompt-tokens 64 --depth 4096,16000 --document-tokens 200 --generate 64 \
   --json "$output/model.json"
@@ -106,7 +110,11 @@ check sweep_skewed "$build/anyslot" bench sweep --device cuda --random-weights b
   --figures rate-skewed --num-documents 100 --documents-per-prompt 5 --document-len 2048 --zipf 2.1 \
   --request-rates 0.5,2,8,16 --run-seconds 5 --kv-cache 24GiB \
   --report "$output/sweep.html" --json "$output/sweep.json"
+check model_fp8 "$build/anyslot" bench model --device cuda --random-weights bench/shapes/llama-3.1-8b.json \
+  --kv-cache 20GiB --kv-cache-dtype fp8 --prompt-tokens 64 --depth 4096,16000 --document-tokens 200 --generate 64 \
+  --batch 1,64 --repetitions 3 --json "$output/fp8.json"
 check serving_ratios "$build/tests/serving_ratios" bfloat16
+check serving_8b "$build/tests/serving_ratios" bfloat16 bench/shapes/llama-3.1-8b.json
 
 step "results in $output"
 if grep FAILED "$output/summary.txt"; then exit 1; fi

@@ -47,12 +47,15 @@ Expected<KvCacheType> parse_kv_cache_type(std::string_view name);
 struct EngineConfig {
   std::string model_path;  // a GGUF file or the folder of a Hugging Face model (docs/models.md)
   /// Instead of model_path: a config.json. The model gets random weights, always the same, in
-  /// bfloat16, and no tokenizer: for measuring any shape without a checkpoint.
+  /// bfloat16, and no tokenizer of its own: for measuring any shape without a checkpoint.
   std::string random_weights_config;
+  /// Beside random_weights_config: a model whose tokenizer and templates take texts; its vocabulary
+  /// must not be larger. Empty: requests give token ids.
+  std::string tokenizer_path;
   std::string device = "cpu";  // "cpu", "cuda": the first NVIDIA GPU, or "reference": the oracle
   ComputeType dtype = ComputeType::kBFloat16;
   WeightType weights = WeightType::kComputeType;
-  KvCacheType kv_cache_dtype = KvCacheType::kComputeType;  // fp8_e4m3: not on "cuda"
+  KvCacheType kv_cache_dtype = KvCacheType::kComputeType;
   std::optional<Method>
       method;  // default for requests; unset: lazy if the model is block-trained, else prefix
   int num_threads = 0;  // 0: one per physical core, within the CPU quota

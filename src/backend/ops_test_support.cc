@@ -49,7 +49,7 @@ std::vector<BackendCase> backend_cases() {
 std::vector<BackendCase> kv_cases() {
   std::vector<BackendCase> cases = backend_cases();
   for (const BackendCase& backend_case : backend_cases()) {
-    if (backend_case.is_cuda || backend_case.options.dtype == DType::kFloat16) continue;
+    if (!backend_case.is_cuda && backend_case.options.dtype == DType::kFloat16) continue;
     cases.push_back(backend_case);
     cases.back().name += "_kv_fp8";
     cases.back().kv_dtype = DType::kFloat8E4M3;

@@ -34,6 +34,10 @@ Status check_config(const EngineConfig& config) {
   if (!config.model_path.empty() && !config.random_weights_config.empty()) {
     return invalid_argument("both --model and --random-weights given; they exclude each other");
   }
+  if (!config.tokenizer_path.empty() && config.random_weights_config.empty()) {
+    return invalid_argument(
+        "--tokenizer goes with --random-weights only: a model has a tokenizer of its own");
+  }
   if (config.num_threads < 0 || config.num_threads > 1024) {
     return invalid_argument(fmt::format("threads is {}; it must be between 0 (automatic) and 1024",
                                         config.num_threads));
@@ -44,10 +48,6 @@ Status check_config(const EngineConfig& config) {
         fmt::format("gpu_memory_utilization is {}; it must be above 0 and at "
                     "most 1",
                     config.gpu_memory_utilization));
-  }
-  if (config.kv_cache_dtype == KvCacheType::kFp8E4M3 && config.device == "cuda") {
-    return failed_precondition(
-        "the device cuda keeps no KV of fp8_e4m3; leave out --kv-cache-dtype or use --device cpu");
   }
   if (config.max_model_len < 0) return invalid_argument("the maximal model length is negative");
   if (config.max_running_requests < 1) {
@@ -88,6 +88,12 @@ Expected<std::unique_ptr<Decoder>> load_decoder(const EngineConfig& config, cons
   Expected<std::unique_ptr<WeightSource>> weights = files->weights(*model, config.num_threads);
   if (!weights.ok()) return weights.status();
   return Decoder::load(std::move(*weights), *model, backend);
+}
+
+/// The model's own, or the one that stands in for them; null: none.
+Expected<std::unique_ptr<ModelFiles>> open_files(const std::string& path) {
+  if (path.empty()) return std::unique_ptr<ModelFiles>();
+  return open_model_files(path);
 }
 
 /// Before the weights, which may take minutes to load.
@@ -195,21 +201,20 @@ Expected<EngineParts> load_engine_parts(const EngineConfig& config) {
   if (parts.trace != nullptr) {
     parts.backend = create_tracing_backend(std::move(parts.backend), parts.trace);
   }
-  std::unique_ptr<ModelFiles> files;
-  if (!config.model_path.empty()) {
-    auto opened = open_model_files(config.model_path);
-    if (!opened.ok()) return opened.status();
-    files = std::move(*opened);
+  const auto files = open_files(config.model_path);
+  if (!files.ok()) return files.status();
+  const auto stand_in = open_files(config.tokenizer_path);
+  if (!stand_in.ok()) return stand_in.status();
+  const ModelFiles* const texts = *stand_in != nullptr ? stand_in->get() : files->get();
+  if (texts != nullptr) {
+    if (Status status = load_texts(*texts, parts); !status.ok()) return status;
   }
-  if (files != nullptr) {
-    if (Status status = load_texts(*files, parts); !status.ok()) return status;
-  }
-  auto decoder = load_decoder(parts.config, files.get(), *parts.backend);
+  auto decoder = load_decoder(parts.config, files->get(), *parts.backend);
   if (!decoder.ok()) return decoder.status();
   parts.decoder = std::move(*decoder);
-  describe_model(files.get(), parts);
-  if (Status status =
-          check_vocabulary(config.model_path, parts.tokenizer.get(), parts.model.vocab_size);
+  describe_model(files->get(), parts);
+  if (Status status = check_vocabulary(config.model_path + config.tokenizer_path,
+                                       parts.tokenizer.get(), parts.model.vocab_size);
       !status.ok()) {
     return status;
   }

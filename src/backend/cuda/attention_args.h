@@ -37,8 +37,10 @@ struct AttentionArgs {
   int64_t q_stride = 0;
   void* out = nullptr;
   int64_t out_stride = 0;
-  const void* kv = nullptr;         // the layer: [block][K, V][kv_head][token][head_dim]
-  const void* page_maps = nullptr;  // of the layer, see PageMaps
+  DType out_dtype = DType::kBFloat16;
+  DType kv_dtype = DType::kBFloat16;  // that of the outputs, or fp8
+  const void* kv = nullptr;           // the layer: [block][K, V][kv_head][token][head_dim]
+  const void* page_maps = nullptr;    // of the layer, see PageMaps
 
   const WorkItem* items = nullptr;
   const DeviceRange* ranges = nullptr;
@@ -71,8 +73,8 @@ struct AttentionArgs {
   bool raw_keys = false;    // some ranges may have them
 };
 
-/// Any head_dim up to 256, any rotary dimension, both key forms; KV and output of `dtype`.
-Status launch_plain_attention(const AttentionArgs& args, DType dtype, cudaStream_t stream);
+/// Any head_dim up to 256, any rotary dimension, both key forms.
+Status launch_plain_attention(const AttentionArgs& args, cudaStream_t stream);
 
 /// Tokens that the wide kernel and that of sm_90a read at a time.
 inline constexpr int kWideStageTokens = 64;
@@ -100,6 +102,6 @@ Status launch_position_q(const AttentionArgs& args, const PositionedQ& positione
 bool fills_machine(int num_wide, int num_kv_heads, int num_processors);
 
 /// early: its blocks may be set up while the kernel before is still running (sm_90 and later).
-Status launch_merge(const AttentionArgs& args, DType dtype, bool early, cudaStream_t stream);
+Status launch_merge(const AttentionArgs& args, bool early, cudaStream_t stream);
 
 }  // namespace anyslot::cuda

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "backend/cuda/attention_args.h"
 #include "backend/cuda/elements.cuh"
@@ -28,6 +29,27 @@ __device__ inline const T* key_page(const AttentionArgs& args, int block, int kv
 }
 __device__ inline int64_t value_offset(const AttentionArgs& args) {
   return int64_t{kBlockSize} * args.head_dim * args.num_kv_heads;
+}
+
+/// Writes element `at` of the outputs of attention to KV of type T, or two from there on.
+template <typename T>
+__device__ inline void store_output(const AttentionArgs& args, int64_t at, float x) {
+  if constexpr (!std::is_same_v<T, fp8>) {
+    static_cast<T*>(args.out)[at] = from_float<T>(x);
+  } else if (args.out_dtype == DType::kBFloat16) {
+    static_cast<bf16*>(args.out)[at] = from_float<bf16>(x);
+  } else if (args.out_dtype == DType::kFloat16) {
+    static_cast<fp16*>(args.out)[at] = from_float<fp16>(x);
+  } else {
+    static_cast<float*>(args.out)[at] = x;
+  }
+}
+template <typename T>
+__device__ inline void store_outputs(const AttentionArgs& args, int64_t at, float low, float high) {
+  const bool bf16_out =
+      std::is_same_v<T, fp8> ? args.out_dtype == DType::kBFloat16 : std::is_same_v<T, bf16>;
+  *reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(args.out) + at) =
+      bf16_out ? pack<bf16>(low, high) : pack<fp16>(low, high);
 }
 
 /// Lets blocks of the merge take what room is left beside those of attention; they wait for the

@@ -328,7 +328,7 @@ __device__ void attend_rows(const AttentionArgs& args, Ring ring, int consumer, 
                     .mask = {}};
     TileState<kHeadDim> state;
     if (unit.item.range_begin < unit.item.range_end) {
-      keep_q<kHeadDim, 1>(meeting.rows, 0, kept);
+      keep_q<T, kHeadDim, 1>(meeting.rows, 0, kept);
       attend<T>(args, unit.item, meeting, ring, consumer, state);
     }
     finish_sums(state);

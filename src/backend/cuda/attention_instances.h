@@ -8,7 +8,8 @@
 
 namespace anyslot::cuda {
 
-/// The tensor-core kernels for heads of kHeadDim elements of type T. See attention_tensor_core.cuh.
+/// The tensor-core kernels for KV in heads of kHeadDim elements of type T. See
+/// attention_tensor_core.cuh.
 template <typename T, int kHeadDim>
 struct TensorCoreAttention {
   static Status prepare();
@@ -16,7 +17,7 @@ struct TensorCoreAttention {
 };
 
 struct AttentionInstance {
-  DType dtype;
+  DType kv_dtype;
   int head_dim;
   /// Allows the kernels their shared memory; to be called once.
   Status (*prepare)();
@@ -29,8 +30,8 @@ struct AttentionInstance {
 /// Whether the wide items of a call are for the kernel of sm_90a.
 bool uses_wgmma(const AttentionArgs& args, bool wgmma);
 /// nullptr: the plain kernel, which serves any shape, must do.
-const AttentionInstance* find_attention_instance(DType dtype, int head_dim);
-/// Prepares all instances of that type.
-Status prepare_attention(DType dtype);
+const AttentionInstance* find_attention_instance(DType kv_dtype, int head_dim);
+/// Prepares all instances.
+Status prepare_attention();
 
 }  // namespace anyslot::cuda

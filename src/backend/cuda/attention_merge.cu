@@ -89,7 +89,7 @@ Status launch_position_q(const AttentionArgs& args, const PositionedQ& positione
   return launch_status("turning Q");
 }
 
-Status launch_merge(const AttentionArgs& args, DType dtype, bool early, cudaStream_t stream) {
+Status launch_merge(const AttentionArgs& args, bool early, cudaStream_t stream) {
   const int num_merges = args.recorded_counts == nullptr ? args.counts.num_merges : args.max_merges;
   if (num_merges == 0) return {};
   cudaLaunchAttribute attribute{};
@@ -101,7 +101,7 @@ Status launch_merge(const AttentionArgs& args, DType dtype, bool early, cudaStre
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = early ? 1 : 0;
-  return with_element_type(dtype, [&]<typename T>(T) {
+  return with_element_type(args.out_dtype, [&]<typename T>(T) {
     return cuda_status(cudaLaunchKernelEx(&config, merge_partials<T>, args), "merging attention");
   });
 }

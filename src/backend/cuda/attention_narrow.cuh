@@ -12,11 +12,13 @@
 namespace anyslot::cuda::narrow {
 
 inline constexpr int kWarps = 4;
-inline constexpr int kStages = 3;  // pages per warp; two blocks fit a multiprocessor of 227 KiB
+/// Pages per warp; two blocks fit a multiprocessor of 227 KiB.
+template <typename T>
+inline constexpr int kStages = 6 / static_cast<int>(sizeof(T));
 
-template <int kHeadDim>
+template <typename T, int kHeadDim>
 inline constexpr int kSharedBytes =
-    kWarps* kStages * 2 * kPageBytes<kHeadDim> + kKeptBytes<kHeadDim>;
+    kWarps* kStages<T> * 2 * kPageBytes<T, kHeadDim> + kKeptBytes<kHeadDim>;
 
 /// The pages of an item that one warp reads, in order.
 class PageCursor {
@@ -60,7 +62,8 @@ class PageCursor {
 template <typename T, int kHeadDim>
 __device__ void copy_page(const AttentionArgs& args, const PageCursor& cursor, int kv_head,
                           uint32_t to) {
-  constexpr int kChunks = kHeadDim / 8;
+  constexpr int kChunks = kRowChunks<T, kHeadDim>;
+  constexpr int kElements = kHeadDim / kChunks;
   const T* key = key_page<T>(args, cursor.block(), kv_head);
   const T* value = key + value_offset(args);
   const int first = cursor.range().begin - cursor.first_token();
@@ -70,28 +73,29 @@ __device__ void copy_page(const AttentionArgs& args, const PageCursor& cursor, i
     const int chunk = i * 32 + static_cast<int>(threadIdx.x % 32);
     const int token = chunk / kChunks;
     const bool valid = token >= first && token < end;
-    const uint32_t place = to + chunk_offset<kHeadDim>(token, chunk % kChunks);
-    copy_async(place, key + chunk * 8, valid);
-    copy_async(place + kPageBytes<kHeadDim>, value + chunk * 8, valid);
+    const uint32_t place = to + chunk_offset<T, kHeadDim>(token, chunk % kChunks);
+    copy_async(place, key + chunk * kElements, valid);
+    copy_async(place + kPageBytes<T, kHeadDim>, value + chunk * kElements, valid);
   }
 }
 
 template <typename T, int kHeadDim>
 __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int kv_head,
                            uint32_t stages, QuadOfQ* kept_q, TileState<kHeadDim> (&state)[1]) {
-  constexpr int kPage = kPageBytes<kHeadDim>;
+  constexpr int kPage = kPageBytes<T, kHeadDim>;
+  constexpr int kOwnStages = kStages<T>;
   const int warp = threadIdx.x / 32;
   const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, 0);
   PageCursor ahead(args, item, warp);
   PageCursor cursor = ahead;
-  for (int i = 0; i < kStages - 1; ++i) {
+  for (int i = 0; i < kOwnStages - 1; ++i) {
     if (!ahead.done()) {
       copy_page<T, kHeadDim>(args, ahead, kv_head, stages + i * 2 * kPage);
       ahead.next();
     }
     commit_copies();
   }
-  keep_q<kHeadDim, kWarps>(rows, warp, kept_q);
+  keep_q<T, kHeadDim, kWarps>(rows, warp, kept_q);
   __syncthreads();
   uint32_t q[kHeadDim / 16][4];
   LaneMask mask;
@@ -104,10 +108,10 @@ __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int 
       turn_kept_q<T, kHeadDim>(args, range, rows, kept_q, q);
       mask = make_mask(args, range, rows);
     }
-    wait_for_copies<kStages - 2>();
+    wait_for_copies<kOwnStages - 2>();
     __syncwarp();
     if (!ahead.done()) {
-      const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
+      const int free_stage = stage == 0 ? kOwnStages - 1 : stage - 1;
       copy_page<T, kHeadDim>(args, ahead, kv_head, stages + free_stage * 2 * kPage);
       ahead.next();
     }
@@ -128,7 +132,7 @@ __device__ void walk_pages(const AttentionArgs& args, const WorkItem& item, int 
                                            !all_visible(args, range, token, token + kBlockSize),
                                            mask_of, args.scale_log2, state);
     cursor.next();
-    stage = stage + 1 == kStages ? 0 : stage + 1;
+    stage = stage + 1 == kOwnStages ? 0 : stage + 1;
   }
   wait_for_copies<0>();
 }
@@ -141,17 +145,14 @@ __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int 
   __shared__ float sums[kWarps][16];
   const int warp = threadIdx.x / 32;
   const int g = threadIdx.x % 32 / 4;
-  const int t = threadIdx.x % 4;
   __syncthreads();  // the stages are free now
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     float* row = outs + (warp * 16 + g + 8 * i) * kHeadDim;
-#pragma unroll
-    for (int n = 0; n < kHeadDim / 8; ++n) {
-      *reinterpret_cast<float2*>(row + n * 8 + 2 * t) = {state.out[n][2 * i],
-                                                         state.out[n][2 * i + 1]};
-    }
-    if (t == 0) {
+    for_each_output<T, kHeadDim>(state.out, i, [row](int column, float low, float high) {
+      *reinterpret_cast<float2*>(row + column) = {low, high};
+    });
+    if (threadIdx.x % 4 == 0) {
       maxima[warp][g + 8 * i] = state.maximum[i];
       sums[warp][g + 8 * i] = state.sum[i];
     }
@@ -178,9 +179,9 @@ __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int 
       args.partial_out[slot * kHeadDim + d] = out;
       if (d == 0) args.partial_state[slot] = {maximum, sum};
     } else {
-      T* result = static_cast<T*>(args.out) +
-                  args.output_rows[item.row_begin + m / group] * args.out_stride + head * kHeadDim;
-      result[d] = from_float<T>(sum > 0.0F ? out / sum : 0.0F);
+      const int64_t row = args.output_rows[item.row_begin + m / group];
+      store_output<T>(args, row * args.out_stride + head * kHeadDim + d,
+                      sum > 0.0F ? out / sum : 0.0F);
     }
   }
   __syncthreads();  // before the next item's pages arrive
@@ -191,8 +192,9 @@ __global__ void __launch_bounds__(kWarps * 32, 2) narrow_attention(AttentionArgs
   extern __shared__ __align__(128) char shared[];
   let_merge_start();
   const uint32_t stages =
-      shared_address(shared) + threadIdx.x / 32 * kStages * 2 * kPageBytes<kHeadDim>;
-  auto* kept_q = reinterpret_cast<QuadOfQ*>(shared + kSharedBytes<kHeadDim> - kKeptBytes<kHeadDim>);
+      shared_address(shared) + threadIdx.x / 32 * kStages<T> * 2 * kPageBytes<T, kHeadDim>;
+  auto* kept_q =
+      reinterpret_cast<QuadOfQ*>(shared + kSharedBytes<T, kHeadDim> - kKeptBytes<kHeadDim>);
   const int units = counts_of(args).num_narrow * args.num_kv_heads;
   for (int w = blockIdx.x; w < units; w += gridDim.x) {
     const WorkItem item = args.items[w / args.num_kv_heads];
@@ -208,7 +210,7 @@ template <typename T, int kHeadDim>
 Status prepare() {
   return cuda_status(
       cudaFuncSetAttribute(narrow_attention<T, kHeadDim>,
-                           cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<kHeadDim>),
+                           cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<T, kHeadDim>),
       "shared memory of attention");
 }
 
@@ -218,7 +220,7 @@ Status launch(const AttentionArgs& args, int num_processors, cudaStream_t stream
   const int units = args.counts.num_narrow * args.num_kv_heads;
   const int most = 2 * num_processors;
   const int blocks = args.recorded_counts == nullptr ? std::min(units, most) : most;
-  narrow_attention<T, kHeadDim><<<blocks, kWarps * 32, kSharedBytes<kHeadDim>, stream>>>(args);
+  narrow_attention<T, kHeadDim><<<blocks, kWarps * 32, kSharedBytes<T, kHeadDim>, stream>>>(args);
   return launch_status("narrow attention");
 }
 

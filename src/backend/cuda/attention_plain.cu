@@ -109,15 +109,15 @@ __device__ void write_row(const AttentionArgs& args, const WorkItem& item, int r
     sum += weights[w] * sums[w];
   }
   const int64_t slot = (int64_t{item.partial} + r) * args.num_heads + head;
-  T* result = static_cast<T*>(args.out) + args.output_rows[item.row_begin + r] * args.out_stride +
-              head * args.head_dim;
+  const int64_t result = args.output_rows[item.row_begin + r] * args.out_stride +
+                         static_cast<int64_t>(head) * args.head_dim;
   for (int d = threadIdx.x; d < args.head_dim; d += blockDim.x) {
     float x = 0.0F;
     for (int w = 0; w < kWarps; ++w) x += weights[w] * outs[w][d];
     if (item.partial >= 0) {
       args.partial_out[slot * args.head_dim + d] = x;
     } else {
-      result[d] = from_float<T>(sum > 0.0F ? x / sum : 0.0F);
+      store_output<T>(args, result + d, sum > 0.0F ? x / sum : 0.0F);
     }
   }
   if (item.partial >= 0 && threadIdx.x == 0) args.partial_state[slot] = {maximum, sum};
@@ -158,12 +158,12 @@ __global__ void plain_attention(AttentionArgs args) {
 
 }  // namespace
 
-Status launch_plain_attention(const AttentionArgs& args, DType dtype, cudaStream_t stream) {
+Status launch_plain_attention(const AttentionArgs& args, cudaStream_t stream) {
   const int num_items = args.counts.num_narrow + args.counts.num_wide;
   if (num_items == 0) return {};
   const dim3 grid(num_items, args.num_heads, args.counts.max_rows);
-  with_element_type(
-      dtype, [&]<typename T>(T) { plain_attention<T><<<grid, kWarps * 32, 0, stream>>>(args); });
+  with_kv_type(args.kv_dtype,
+               [&]<typename T>(T) { plain_attention<T><<<grid, kWarps * 32, 0, stream>>>(args); });
   return launch_status("plain attention");
 }
 

@@ -21,14 +21,14 @@ bool is_aligned(const void* pointer, int64_t stride, size_t element, size_t alig
 
 /// Whether the tensor-core kernels serve such heads at all: they turn whole ones.
 bool serves_tensor_cores(const AttentionArgs& args) {
-  return 2 * args.num_pairs == args.head_dim && args.scale_log2 > 0 &&
-         is_aligned(args.q, args.q_stride, sizeof(float), 8) &&
+  return dtype_size(args.out_dtype) == sizeof(uint16_t) && 2 * args.num_pairs == args.head_dim &&
+         args.scale_log2 > 0 && is_aligned(args.q, args.q_stride, sizeof(float), 8) &&
          is_aligned(args.out, args.out_stride, sizeof(uint16_t), 4);
 }
 
 }  // namespace
 
-Status AttentionRunner::open(DType dtype) { return prepare_attention(dtype); }
+Status AttentionRunner::open() { return prepare_attention(); }
 
 Status AttentionRunner::reserve(int64_t num_partials, int num_heads, int head_dim) {
   // Rooms grow by powers of two: each growth stops the device and ends recorded steps.
@@ -54,6 +54,8 @@ Status AttentionRunner::run(const AttentionCall& call, cudaStream_t stream) {
   args.q_stride = call.q.row_stride;
   args.out = call.out.data;
   args.out_stride = call.out.row_stride;
+  args.out_dtype = call.out.dtype;
+  args.kv_dtype = call.storage.shape().dtype;
   args.kv = call.storage.layer(call.layer);
   args.page_maps = call.storage.page_maps(call.layer);
   args.row_rotations = call.rotations.rows;
@@ -67,18 +69,18 @@ Status AttentionRunner::run(const AttentionCall& call, cudaStream_t stream) {
   args.window = spec.window > kLongestWindow ? 0 : static_cast<int>(spec.window);
   args.scale_log2 = spec.scale * std::numbers::log2e_v<float>;
   const PositionedQ positioned{nullptr, call.q.rows, call.step_rows};
-  if (Status status = launch(args, positioned, call.out.dtype, stream); !status) return status;
+  if (Status status = launch(args, positioned, stream); !status) return status;
   if (call.plan.num_merges == 0) return {};
-  return launch_merge(args, call.out.dtype, early_merge_, stream);
+  return launch_merge(args, early_merge_, stream);
 }
 
-Status AttentionRunner::launch(const AttentionArgs& args, PositionedQ positioned, DType dtype,
+Status AttentionRunner::launch(const AttentionArgs& args, PositionedQ positioned,
                                cudaStream_t stream) {
   const AttentionInstance* instance =
-      tensor_cores_ ? find_attention_instance(dtype, args.head_dim) : nullptr;
+      tensor_cores_ ? find_attention_instance(args.kv_dtype, args.head_dim) : nullptr;
   if (instance == nullptr || !serves_tensor_cores(args)) {
     used_plain_kernel_ = true;
-    return launch_plain_attention(args, dtype, stream);
+    return launch_plain_attention(args, stream);
   }
   if (!uses_wgmma(args, wgmma_) &&
       fills_machine(args.counts.num_wide, args.num_kv_heads, num_processors_)) {

@@ -38,8 +38,7 @@ class AttentionRunner {
         wgmma_(wgmma),
         early_merge_(early_merge) {}
 
-  /// dtype: of KV and outputs.
-  Status open(DType dtype);
+  Status open();
   /// Room for partials; run() takes it when it is missing.
   Status reserve(int64_t num_partials, int num_heads, int head_dim);
   Status run(const AttentionCall& call, cudaStream_t stream);
@@ -51,8 +50,7 @@ class AttentionRunner {
   const void* positioned_q() const { return positioned_q_.data(); }
 
  private:
-  Status launch(const AttentionArgs& args, PositionedQ positioned, DType dtype,
-                cudaStream_t stream);
+  Status launch(const AttentionArgs& args, PositionedQ positioned, cudaStream_t stream);
 
   int num_processors_;
   bool tensor_cores_;

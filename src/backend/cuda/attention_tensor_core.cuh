@@ -7,10 +7,14 @@
 
 namespace anyslot::cuda {
 
+/// Whether there is a kernel of sm_90a for such heads.
+template <typename T, int kHeadDim>
+inline constexpr bool kHasHopper = sizeof(T) == sizeof(uint16_t) && kHeadDim == hopper::kHeadDim;
+
 template <typename T, int kHeadDim>
 Status TensorCoreAttention<T, kHeadDim>::prepare() {
   if (Status status = narrow::prepare<T, kHeadDim>(); !status) return status;
-  if constexpr (kHeadDim == hopper::kHeadDim) {
+  if constexpr (kHasHopper<T, kHeadDim>) {
     if (Status status = hopper::prepare<T>(); !status) return status;
   }
   return wide::prepare<T, kHeadDim>();
@@ -21,7 +25,7 @@ Status TensorCoreAttention<T, kHeadDim>::launch(const AttentionArgs& args,
                                                 const AttentionLaunch& launch) {
   Status status = narrow::launch<T, kHeadDim>(args, launch.num_processors, launch.stream);
   if (!status || args.counts.num_wide == 0) return status;
-  if constexpr (kHeadDim == hopper::kHeadDim) {
+  if constexpr (kHasHopper<T, kHeadDim>) {
     if (uses_wgmma(args, launch.wgmma)) {
       return hopper::launch<T>(args, launch.num_processors, launch.stream);
     }

@@ -16,8 +16,8 @@
 #include "backend/test_step_builder.h"
 #include "base/compute_type.h"
 
-// cuda_attention_timing [bfloat16 | float16 [TEXT [sm_80 | sm_90a]]]: with a TEXT, the cases whose
-// names hold it; last, the newest kernels to use.
+// cuda_attention_timing [bfloat16 | float16 [TEXT [sm_80 | sm_90a [auto | fp8]]]]: with a TEXT, the
+// cases whose names hold it; then the newest kernels to use ('' for all), and the type of KV.
 // Times the attention of one layer on the GPU, over inputs that rotate beyond its L2 cache, and
 // compares each result with the plain kernel's on the same inputs. Exit code 1 when one is wrong.
 // `zero` is the time over that with all angles 0, `one` over that with all documents as one, whose
@@ -124,25 +124,25 @@ struct Setup {
   TensorView out_view;
 };
 
-Setup make_setup(Backend& backend, const Case& c) {
+Setup make_setup(Backend& backend, const Case& c, DType kv_dtype) {
   std::mt19937 random(20261130);
   std::normal_distribution<float> normal;
   Setup setup{make_step(c), nullptr, nullptr, nullptr, {}, {}};
   const int64_t num_blocks = setup.step.num_blocks();
-  const DType dtype = backend.activation_dtype();
-  const KvShape one{1, kKvHeads, kHeadDim, dtype, num_blocks};
+  const KvShape one{1, kKvHeads, kHeadDim, kv_dtype, num_blocks};
   const auto layers = static_cast<int>(kRotatedBytes / (one.block_bytes() * num_blocks)) + 1;
-  const KvShape shape{layers, kKvHeads, kHeadDim, dtype, num_blocks};
+  const KvShape shape{layers, kKvHeads, kHeadDim, kv_dtype, num_blocks};
   setup.storage = take(backend.create_kv_storage(shape));
   // Blocks are windows of one array of random numbers, each somewhere else.
-  const size_t elements = shape.block_bytes() / sizeof(uint16_t);
-  std::vector<uint16_t> numbers(elements + (1 << 20));
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    store_element(numbers.data(), dtype, i, normal(random));
+  constexpr size_t kPlaces = size_t{1} << 20;
+  const size_t element_bytes = dtype_size(kv_dtype);
+  std::vector<std::byte> numbers(shape.block_bytes() + kPlaces * element_bytes);
+  for (size_t i = 0; i < numbers.size() / element_bytes; ++i) {
+    store_element(numbers.data(), kv_dtype, i, normal(random));
   }
   for (BlockId b = 0; b < num_blocks; ++b) {
-    const std::span<const uint16_t> window(numbers.data() + random() % (1 << 20), elements);
-    require(setup.storage->import_block(b, std::as_bytes(window)));
+    const std::byte* begin = numbers.data() + random() % kPlaces * element_bytes;
+    require(setup.storage->import_block(b, {begin, shape.block_bytes()}));
   }
   const auto rows = static_cast<int64_t>(setup.step.step.rows.size());
   const int64_t cols = kHeads * kHeadDim;
@@ -150,6 +150,7 @@ Setup make_setup(Backend& backend, const Case& c) {
   for (float& element : q) element = normal(random);
   setup.q = take(backend.allocate(q.size() * sizeof(float)));
   require(setup.q->write(std::as_bytes(std::span(q))));
+  const DType dtype = backend.activation_dtype();
   setup.out = take(backend.allocate(q.size() * dtype_size(dtype)));
   setup.q_view = {setup.q->data(), DType::kFloat32, rows, cols, cols};
   setup.out_view = {setup.out->data(), dtype, rows, cols, cols};
@@ -238,8 +239,9 @@ double time_step(Backend& backend, const Setup& setup, const AttentionSpec& spec
   return us;
 }
 
-bool run_case(Backend& backend, Backend& plain, cudaStream_t stream, const Case& c) {
-  Setup setup = make_setup(backend, c);
+bool run_case(Backend& backend, Backend& plain, DType kv_dtype, cudaStream_t stream,
+              const Case& c) {
+  Setup setup = make_setup(backend, c, kv_dtype);
   const RopeTable rope = make_rope(1.0);
   const RopeTable zero_rope = make_rope(0.0);
   const AttentionSpec spec = spec_of(rope);
@@ -254,9 +256,10 @@ bool run_case(Backend& backend, Backend& plain, cudaStream_t stream, const Case&
   if (!c.shared && c.context > 0) {
     Case one_document = c;
     one_document.document_tokens = c.context;
-    one = us / time_step(backend, make_setup(backend, one_document), spec, stream);
+    one = us / time_step(backend, make_setup(backend, one_document, kv_dtype), spec, stream);
   }
-  const double bytes = 2.0 * 2 * kKvHeads * kHeadDim * setup.step.num_blocks() * kBlockSize;
+  const double bytes = 2.0 * static_cast<double>(dtype_size(kv_dtype)) * kKvHeads * kHeadDim *
+                       setup.step.num_blocks() * kBlockSize;
   const double flops =
       4.0 * kHeads * kHeadDim * static_cast<double>(visible_pairs(setup.step.step));
   const bool right = error <= kErrorBound;
@@ -281,9 +284,9 @@ double seconds_of(const std::function<void()>& work) {
   return times[times.size() / 2];
 }
 
-void time_copies(Backend& backend, int num_copies) {
+void time_copies(Backend& backend, DType kv_dtype, int num_copies) {
   constexpr int kLayers = 32;
-  const KvShape shape{kLayers, kKvHeads, kHeadDim, backend.activation_dtype(), 2 * num_copies};
+  const KvShape shape{kLayers, kKvHeads, kHeadDim, kv_dtype, 2 * num_copies};
   const std::unique_ptr<KvStorage> storage = take(backend.create_kv_storage(shape));
   const RopeTable rope = make_rope(1.0);
   const std::vector<const RopeTable*> ropes(kLayers, &rope);
@@ -318,18 +321,21 @@ int main(int argc, char** argv) {
   BackendOptions options;
   options.dtype = dtype_of(type);
   if (argc > 3) options.max_isa = argv[3];
+  const auto kv_type = cuda::take(parse_kv_cache_type(argc > 4 ? argv[4] : "auto"));
+  const DType kv_dtype = kv_dtype_of(kv_type, type);
   cudaStream_t stream = nullptr;
   cuda::require(cuda::cuda_status(cudaStreamCreate(&stream), "a stream"));
   const auto backend = cuda::take(cuda::open_cuda_backend(options, {true, stream}));
   const auto plain = cuda::take(cuda::open_cuda_backend(options, {.tensor_cores = false}));
-  std::printf("%s\n", backend->description().c_str());
+  std::printf("%s, KV of %s\n", backend->description().c_str(),
+              std::string(dtype_name(kv_dtype)).c_str());
   bool right = true;
   const std::string_view text = argc > 2 ? argv[2] : "";
   for (const cuda::Case& c : cuda::kCases) {
     if (std::string_view(c.name).find(text) == std::string_view::npos) continue;
-    right = cuda::run_case(*backend, *plain, stream, c) && right;
+    right = cuda::run_case(*backend, *plain, kv_dtype, stream, c) && right;
   }
   if (!text.empty()) return right ? 0 : 1;
-  for (const int num_copies : {256, 1024, 4096}) cuda::time_copies(*backend, num_copies);
+  for (const int num_copies : {256, 1024, 4096}) cuda::time_copies(*backend, kv_dtype, num_copies);
   return right ? 0 : 1;
 }

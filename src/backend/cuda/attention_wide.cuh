@@ -19,14 +19,14 @@ inline constexpr int kTurnedAtOnce = 2;
 // Instances: kTiles tiles of 16 rows per warp, kWarps warps of a block, kStages stages in flight,
 // kBlocks blocks to a multiprocessor.
 
-template <int kHeadDim>
-inline constexpr int kStageBytes = kStagePages * 2 * kPageBytes<kHeadDim>;
+template <typename T, int kHeadDim>
+inline constexpr int kStageBytes = kStagePages * 2 * kPageBytes<T, kHeadDim>;
 
 /// Copies the cursor's pages in the background: each K, then V. What no row sees becomes zeros.
 template <typename T, int kHeadDim, int kThreads, typename Cursor>
 __device__ void copy_stage(const AttentionArgs& args, const Cursor& cursor, int kv_head,
                            uint32_t to) {
-  constexpr int kChunks = kHeadDim / 8;  // of 16 bytes
+  constexpr int kChunks = kRowChunks<T, kHeadDim>;
   constexpr int kPageChunks = kBlockSize * kChunks;
   const int32_t* blocks = args.blocks + cursor.range().blocks + cursor.first_token() / kBlockSize;
   const int num_pages = cursor.num_pages();
@@ -40,16 +40,16 @@ __device__ void copy_stage(const AttentionArgs& args, const Cursor& cursor, int 
     const int chunk = index % kPageChunks;
     const int token = chunk / kChunks;
     const bool valid = page * kBlockSize + token >= first && page * kBlockSize + token < end;
-    const T* key = key_page<T>(args, __ldg(blocks + page), kv_head) + chunk * 8;
+    const T* key = key_page<T>(args, __ldg(blocks + page), kv_head) + chunk * (kHeadDim / kChunks);
     const uint32_t place =
-        to + page * 2 * kPageBytes<kHeadDim> + chunk_offset<kHeadDim>(token, chunk % kChunks);
+        to + page * 2 * kPageBytes<T, kHeadDim> + chunk_offset<T, kHeadDim>(token, chunk % kChunks);
     copy_async(place, key, valid);
-    copy_async(place + kPageBytes<kHeadDim>, key + value_offset(args), valid);
+    copy_async(place + kPageBytes<T, kHeadDim>, key + value_offset(args), valid);
   }
 }
 
 /// Q as it meets a range, in the warp's own shared memory: (16 rows, kHeadDim), in chunks that lie
-/// as those of a page. args.q is turned by the rows' positions.
+/// as those of a page of 16 bits. args.q is turned by the rows' positions.
 template <typename T, int kHeadDim>
 __device__ void store_turned_q(const AttentionArgs& args, const DeviceRange& range,
                                const LaneRows& rows, char* to) {
@@ -57,7 +57,7 @@ __device__ void store_turned_q(const AttentionArgs& args, const DeviceRange& ran
   const auto quad_of = [&rows](int step, int h, int i) {
     QuadOfQ x{};
     if (rows.q[i] == nullptr) return x;
-    const float* from = rows.q[i] + quad_column(step, h);
+    const float* from = rows.q[i] + product_column<T, kHeadDim>(step, h);
     return QuadOfQ{*reinterpret_cast<const float2*>(from),
                    *reinterpret_cast<const float2*>(from + kHeadDim / 2)};
   };
@@ -65,8 +65,9 @@ __device__ void store_turned_q(const AttentionArgs& args, const DeviceRange& ran
   const int t = threadIdx.x % 4;
   const auto store = [to, g, t](int step, int h, int i, uint32_t low, uint32_t high) {
     const int chunk = step * 2 + h;
-    const uint32_t at = chunk_offset<kHeadDim>(g + i * 8, chunk) + 4 * t;
-    const uint32_t at_high = chunk_offset<kHeadDim>(g + i * 8, chunk + kHalfChunks) + 4 * t;
+    const uint32_t at = chunk_offset<Product<T>, kHeadDim>(g + i * 8, chunk) + 4 * t;
+    const uint32_t at_high =
+        chunk_offset<Product<T>, kHeadDim>(g + i * 8, chunk + kHalfChunks) + 4 * t;
     *reinterpret_cast<uint32_t*>(to + at) = low;
     *reinterpret_cast<uint32_t*>(to + at_high) = high;
   };
@@ -77,16 +78,18 @@ template <typename T, int kHeadDim, int kTiles, int kWarps, int kStages>
 __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int kv_head,
                             int warp_row, char* shared, TileState<kHeadDim> (&states)[kTiles]) {
   constexpr int kThreads = kWarps * 32;
-  constexpr int kPage = kPageBytes<kHeadDim>;
-  constexpr int kOwnBytes = kTiles == 1 ? kKeptBytes<kHeadDim> : kTiles * kPage;
-  char* own_q = shared + kStages * kStageBytes<kHeadDim> + threadIdx.x / 32 * kOwnBytes;
+  constexpr int kPage = kPageBytes<T, kHeadDim>;
+  constexpr int kTile = kPageBytes<Product<T>, kHeadDim>;  // of Q
+  constexpr int kOwnBytes = kTiles == 1 ? kKeptBytes<kHeadDim> : kTiles * kTile;
+  char* own_q = shared + kStages * kStageBytes<T, kHeadDim> + threadIdx.x / 32 * kOwnBytes;
   const uint32_t stages = shared_address(shared);
   const uint32_t q = shared_address(own_q);
   StageCursor<kStagePages, kTiles == 1> ahead(args, item);
   StageCursor<kStagePages, kTiles == 1> cursor = ahead;
   for (int i = 0; i < kStages - 1; ++i) {
     if (!ahead.done()) {
-      copy_stage<T, kHeadDim, kThreads>(args, ahead, kv_head, stages + i * kStageBytes<kHeadDim>);
+      copy_stage<T, kHeadDim, kThreads>(args, ahead, kv_head,
+                                        stages + i * kStageBytes<T, kHeadDim>);
       ahead.next();
     }
     commit_copies();
@@ -97,15 +100,16 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
   LaneMask only_mask;
   if constexpr (kTiles == 1) {
     only_rows = find_rows<kHeadDim>(args, item, kv_head, warp_row);
-    keep_q<kHeadDim, 1>(only_rows, 0, reinterpret_cast<QuadOfQ*>(own_q));
+    keep_q<T, kHeadDim, 1>(only_rows, 0, reinterpret_cast<QuadOfQ*>(own_q));
   }
   const auto load_q = [&only_q, q, lane](int step, int tile, uint32_t(&fragment)[4]) {
     if constexpr (kTiles == 1) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) fragment[e] = only_q[step][e];
     } else {
-      load_matrices(fragment,
-                    q + tile * kPage + chunk_offset<kHeadDim>(lane % 16, step * 2 + lane / 16));
+      load_matrices(
+          fragment,
+          q + tile * kTile + chunk_offset<Product<T>, kHeadDim>(lane % 16, step * 2 + lane / 16));
     }
   };
   int turned_for = -1;
@@ -123,7 +127,7 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
           only_mask = make_mask(args, range, only_rows);
         } else {
           const LaneRows rows = find_rows<kHeadDim>(args, item, kv_head, warp_row + tile * 16);
-          store_turned_q<T, kHeadDim>(args, range, rows, own_q + tile * kPage);
+          store_turned_q<T, kHeadDim>(args, range, rows, own_q + tile * kTile);
         }
       }
     }
@@ -132,14 +136,14 @@ __device__ void walk_stages(const AttentionArgs& args, const WorkItem& item, int
     if (!ahead.done()) {
       const int free_stage = stage == 0 ? kStages - 1 : stage - 1;
       copy_stage<T, kHeadDim, kThreads>(args, ahead, kv_head,
-                                        stages + free_stage * kStageBytes<kHeadDim>);
+                                        stages + free_stage * kStageBytes<T, kHeadDim>);
       ahead.next();
     }
     commit_copies();
     const int token = cursor.first_token();
     const int num_pages = cursor.num_pages();
     const bool masked = !all_visible(args, range, token, token + num_pages * kBlockSize);
-    const uint32_t k = stages + stage * kStageBytes<kHeadDim>;
+    const uint32_t k = stages + stage * kStageBytes<T, kHeadDim>;
     if (range.key_rotation >= 0) {
       turn_keys<T, kHeadDim, kStagePages, kThreads>(block_rotations<kHeadDim>(args, range, token),
                                                     args.turn_rotations, range.end - token, k);
@@ -198,11 +202,11 @@ __global__ void __launch_bounds__(kWarps * 32, kBlocks) wide_attention(Attention
 
 template <typename T, int kHeadDim, int kTiles, int kWarps, int kStages, int kBlocks>
 struct Instance {
-  static_assert(kStagePages * kPageBytes<kHeadDim> % (kWarps * 32 * 16) == 0);
+  static_assert(kStagePages * kPageBytes<T, kHeadDim> % (kWarps * 32 * 16) == 0);
   static constexpr int kRows = kWarps * kTiles * 16;
   static constexpr int kQBytes =
-      kWarps * (kTiles == 1 ? kKeptBytes<kHeadDim> : kTiles * kPageBytes<kHeadDim>);
-  static constexpr int kBytes = kStages * kStageBytes<kHeadDim> + kQBytes;
+      kWarps * (kTiles == 1 ? kKeptBytes<kHeadDim> : kTiles * kPageBytes<Product<T>, kHeadDim>);
+  static constexpr int kBytes = kStages * kStageBytes<T, kHeadDim> + kQBytes;
   static constexpr auto kKernel = wide_attention<T, kHeadDim, kTiles, kWarps, kStages, kBlocks>;
 
   static Status prepare() {
@@ -226,9 +230,9 @@ struct Instance {
 // item per multiprocessor, 8 warps share it, and there is room for Q as float32 and for more
 // stages, which hide the latency of memory that no second block hides.
 template <typename T, int kHeadDim>
-using Many = Instance<T, kHeadDim, 2, 4, 2, 2>;
+using Many = Instance<T, kHeadDim, 2, 4, 4 / sizeof(T), 2>;
 template <typename T, int kHeadDim>
-using Few = Instance<T, kHeadDim, 1, 8, 4, 1>;
+using Few = Instance<T, kHeadDim, 1, 8, 8 / sizeof(T), 1>;
 
 template <typename T, int kHeadDim>
 Status prepare() {

@@ -46,7 +46,7 @@ Status CudaBackend::open() {
   if (!products) return products.status();
   products_ = std::move(*products);
   if (Status status = copier_.open(); !status) return status;
-  return attention_.open(dtype_);
+  return attention_.open();
 }
 
 Expected<std::optional<MemoryInfo>> CudaBackend::device_memory() const {

@@ -13,9 +13,6 @@ namespace anyslot::cuda {
 Expected<std::unique_ptr<CudaKvStorage>> CudaKvStorage::create(const KvShape& shape,
                                                                bool has_page_maps) {
   if (Status status = check_kv_shape(shape); !status) return status;
-  if (shape.dtype == DType::kFloat8E4M3) {
-    return failed_precondition("KV of fp8_e4m3 is not served by the CUDA backend");
-  }
   if (Status status = check_cuda_needs({.head_dim = shape.head_dim}); !status) return status;
   if (shape.num_blocks >
       std::numeric_limits<int64_t>::max() / static_cast<int64_t>(shape.block_bytes())) {

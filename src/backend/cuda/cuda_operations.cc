@@ -121,8 +121,8 @@ Status CudaBackend::attention(const KvStorage& storage, int layer, const Attenti
     return status;
   }
   if (Status status = check_needs({.score_caps = spec.score_cap > 0}); !status) return status;
-  if (storage.shape().dtype != dtype_) {
-    return invalid_argument("the KV pool and the backend have different dtypes");
+  if (storage.shape().dtype != dtype_ && storage.shape().dtype != DType::kFloat8E4M3) {
+    return invalid_argument("the KV pool has another dtype than the backend, and not fp8_e4m3");
   }
   const auto has_window = [&](const WindowPlans& plans) { return plans.all.window == spec.window; };
   const auto plans = std::ranges::find_if(plans_, has_window);

@@ -182,7 +182,7 @@ Status launch_write_kv(const KvWrite& write, const TensorView& k, const TensorVi
   const int threads = (write.head_dim + 31) / 32 * 32;
   const auto* key = static_cast<const float*>(k.data);
   const auto* value = static_cast<const float*>(v.data);
-  with_element_type(write.dtype, [&]<typename T>(T) {
+  with_kv_type(write.dtype, [&]<typename T>(T) {
     write_kv<T><<<grid, threads, 0, stream>>>(write, key, k.row_stride, value, v.row_stride);
   });
   return launch_status("write_kv");
@@ -192,9 +192,8 @@ Status launch_copy_blocks(const KvCopy& copy, const BlockCopy* copies, int num_c
                           cudaStream_t stream) {
   if (num_copies == 0) return {};
   const dim3 grid(static_cast<unsigned>(num_copies), static_cast<unsigned>(copy.num_layers));
-  with_element_type(copy.dtype, [&]<typename T>(T) {
-    copy_blocks<T><<<grid, kThreads, 0, stream>>>(copy, copies);
-  });
+  with_kv_type(copy.dtype,
+               [&]<typename T>(T) { copy_blocks<T><<<grid, kThreads, 0, stream>>>(copy, copies); });
   return launch_status("copy_blocks");
 }
 

@@ -4,16 +4,11 @@
 #include <type_traits>
 
 #include "backend/cuda/elements.cuh"
-#include "base/block.h"
 
 // The instructions that attention is made of: asynchronous copies and mma.m16n8k16 (sm_80 and
-// later), and how pages lie in shared memory for them.
+// later).
 
 namespace anyslot::cuda {
-
-/// Bytes of the K or the V of one head of one page, of elements of 16 bits.
-template <int kHeadDim>
-inline constexpr int kPageBytes = kBlockSize* kHeadDim * 2;
 
 __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
@@ -73,17 +68,20 @@ __device__ inline void store_shared(uint32_t address, const uint32_t (&x)[4]) {
                : "memory");
 }
 
+__device__ inline void load_shared(uint32_t (&x)[2], uint32_t address) {
+  asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];"
+               : "=r"(x[0]), "=r"(x[1])
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void store_shared(uint32_t address, const uint32_t (&x)[2]) {
+  asm volatile("st.shared.v2.u32 [%0], {%1,%2};" ::"r"(address), "r"(x[0]), "r"(x[1]) : "memory");
+}
+
 __device__ inline float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
-}
-
-/// Rows of a page are 16-byte chunks; chunk c of token r lies at c ^ (r % 8), so that the 8 rows
-/// that a matrix load reads at once lie in different banks.
-template <int kHeadDim>
-__device__ inline uint32_t chunk_offset(int token, int chunk) {
-  return static_cast<uint32_t>((token * (kHeadDim / 8) + (chunk ^ (token & 7))) * 16);
 }
 
 }  // namespace anyslot::cuda

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "backend/cuda/attention_device.cuh"
-#include "backend/cuda/mma.cuh"
+#include "backend/cuda/pages.cuh"
 
 // The rows x heads of a warp's tile of 16: where they lie, what they see, and their Q. Lane g * 4 +
 // t holds rows g and g + 8, and of 8 columns 2t and 2t + 1.
@@ -52,10 +52,6 @@ __device__ inline QuadOfQ turned(const QuadOfQ& x, float4 turns) {
 __device__ inline float4 turns_at(const float2* rotation, int c) {
   return *reinterpret_cast<const float4*>(rotation + c);
 }
-/// The first column of a lane's quad of 16 columns: half h of step `step`.
-__device__ inline int quad_column(int step, int h) {
-  return step * 16 + h * 8 + 2 * static_cast<int>(threadIdx.x % 4);
-}
 
 /// Quads of a lane's two rows of Q.
 template <int kHeadDim>
@@ -66,13 +62,13 @@ inline constexpr int kKeptBytes = 16 * kHeadDim* static_cast<int>(sizeof(float))
 
 /// Keeps the lane's rows in shared memory, turned by their positions: of kWarps warps with the same
 /// rows each keeps a part. All lanes' first quads come first, so that banks do not conflict.
-template <int kHeadDim, int kWarps>
+template <typename T, int kHeadDim, int kWarps>
 __device__ inline void keep_q(const LaneRows& rows, int warp, QuadOfQ* kept) {
 #pragma unroll
   for (int n = 0; n < kLaneQuads<kHeadDim> / kWarps; ++n) {
     const int quad = n * kWarps + warp;
     const int i = quad % 2;
-    const int c = quad_column(quad / 4, quad / 2 % 2);
+    const int c = product_column<T, kHeadDim>(quad / 4, quad / 2 % 2);
     QuadOfQ x{};
     const float* q = i == 0 ? rows.q[0] : rows.q[1];
     const float2* rotation = i == 0 ? rows.rotation[0] : rows.rotation[1];
@@ -113,7 +109,7 @@ __device__ inline void turn_q(const LaneTurns& turns, const QuadOf& quad_of, con
   for (int step = 0; step < kHeadDim / 32; ++step) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int c = quad_column(step, h);
+      const int c = product_column<T, kHeadDim>(step, h);
       const float4 first = turns_at(turns.of_row[0], c);
       const float4 second = turns.same ? first : turns_at(turns.of_row[1], c);
       uint32_t low[2];
@@ -121,8 +117,8 @@ __device__ inline void turn_q(const LaneTurns& turns, const QuadOf& quad_of, con
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const QuadOfQ x = turned(quad_of(step, h, i), i == 0 ? first : second);
-        low[i] = pack<T>(x.low.x, x.low.y);
-        high[i] = pack<T>(x.high.x, x.high.y);
+        low[i] = pack<Product<T>>(x.low.x, x.low.y);
+        high[i] = pack<Product<T>>(x.high.x, x.high.y);
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) store(step, h, i, low[i], high[i]);

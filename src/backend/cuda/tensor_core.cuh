@@ -1,8 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
-#include "backend/cuda/mma.cuh"
+#include "backend/cuda/page_products.cuh"
 #include "backend/cuda/query_rows.cuh"
 
 // One warp's attention of 16 rows to pages in shared memory.
@@ -17,48 +18,36 @@ namespace anyslot::cuda {
 template <typename T, int kHeadDim, int kPages, int kThreads>
 __device__ __noinline__ void turn_keys(const float2* of_blocks, const float2* of_places,
                                        int num_tokens, uint32_t pages) {
-  constexpr int kHalfChunks = kHeadDim / 16;
+  constexpr int kHalfEights = kHeadDim / 16;
 #pragma unroll
-  for (int i = 0; i < kPages * kBlockSize * kHalfChunks / kThreads; ++i) {
+  for (int i = 0; i < kPages * kBlockSize * kHalfEights / kThreads; ++i) {
     const int unit = i * kThreads + static_cast<int>(threadIdx.x % kThreads);
-    const int token = unit / kHalfChunks;
-    const int chunk = unit % kHalfChunks;
+    const int token = unit / kHalfEights;
+    const int eight = unit % kHalfEights;
     if (token >= num_tokens) continue;
     const int place = token % kBlockSize;
-    const uint32_t page = pages + token / kBlockSize * 2 * kPageBytes<kHeadDim>;
-    const uint32_t low = page + chunk_offset<kHeadDim>(place, chunk);
-    const uint32_t high = page + chunk_offset<kHeadDim>(place, chunk + kHalfChunks);
+    const uint32_t page = pages + token / kBlockSize * 2 * kPageBytes<T, kHeadDim>;
+    Eight<T, kHeadDim> low(page, place, eight);
+    Eight<T, kHeadDim> high(page, place, eight + kHalfEights);
     const auto* of_block =
-        reinterpret_cast<const float4*>(of_blocks + token / kBlockSize * (kHeadDim / 2)) + chunk;
+        reinterpret_cast<const float4*>(of_blocks + token / kBlockSize * (kHeadDim / 2)) + eight;
     const auto* of_place =
-        reinterpret_cast<const float4*>(of_places + place * (kHeadDim / 2)) + chunk;
-    uint32_t x[4];
-    uint32_t y[4];
-    load_shared(x, low);
-    load_shared(y, high);
+        reinterpret_cast<const float4*>(of_places + place * (kHeadDim / 2)) + eight;
 #pragma unroll
     for (int j = 0; j < 4; ++j) {  // two dimensions each
-      const float4 base = __ldg(of_block + j * kHalfChunks);
-      const float4 rest = __ldg(of_place + j * kHalfChunks);
+      const float4 base = __ldg(of_block + j * kHalfEights);
+      const float4 rest = __ldg(of_place + j * kHalfEights);
       const float2 first = compose({base.x, base.y}, {rest.x, rest.y});
       const float2 second = compose({base.z, base.w}, {rest.z, rest.w});
-      const float2 a = unpack<T>(x[j]);
-      const float2 b = unpack<T>(y[j]);
-      x[j] = pack<T>(a.x * first.x - b.x * first.y, a.y * second.x - b.y * second.y);
-      y[j] = pack<T>(b.x * first.x + a.x * first.y, b.y * second.x + a.y * second.y);
+      const float2 a = low.pair(j);
+      const float2 b = high.pair(j);
+      low.set_pair(j, a.x * first.x - b.x * first.y, a.y * second.x - b.y * second.y);
+      high.set_pair(j, b.x * first.x + a.x * first.y, b.y * second.x + a.y * second.y);
     }
-    store_shared(low, x);
-    store_shared(high, y);
+    low.store();
+    high.store();
   }
 }
-
-/// The softmax of 16 rows so far.
-template <int kHeadDim>
-struct TileState {
-  float out[kHeadDim / 8][4] = {};
-  float maximum[2] = {-INFINITY, -INFINITY};  // of the scores, in base 2; equal in the 4 lanes
-  float sum[2] = {0.0F, 0.0F};                // of the lane's own columns
-};
 
 /// Hides the keys that a lane's rows do not see. s: (16 rows, 8 * kColumns keys from first_token
 /// on).
@@ -127,16 +116,6 @@ __device__ inline void weigh_keys(float (&s)[kColumns][4], float scale,
   keep_outputs<kHeadDim>(weights_of(s, scale, state.maximum, state.sum), state.out);
 }
 
-/// The weights of a page's 16 keys as the left side of a product.
-template <typename T>
-__device__ inline void pack_weights(const float (&first)[4], const float (&second)[4],
-                                    uint32_t (&p)[4]) {
-  p[0] = pack<T>(first[0], first[1]);
-  p[1] = pack<T>(first[2], first[3]);
-  p[2] = pack<T>(second[0], second[1]);
-  p[3] = pack<T>(second[2], second[3]);
-}
-
 /// Attends with kTiles tiles of 16 rows to kPages pages; `k` and `v` are addresses of the first,
 /// the others follow kPageStride bytes apart. load_q(step, tile, fragment) gives 16 columns of Q;
 /// mask_of(tile), asked when `masked`, what its rows see.
@@ -146,54 +125,18 @@ template <typename T, int kHeadDim, int kTiles, int kPages, int kPageStride, typ
 __device__ inline void attend_pages(const LoadQ& load_q, uint32_t k, uint32_t v, int first_token,
                                     bool masked, const MaskOf& mask_of, float scale,
                                     TileState<kHeadDim> (&states)[kTiles]) {
-  const int lane = threadIdx.x % 32;
   float s[kTiles][kPages * 2][4] = {};
-  const int key_row = lane / 16 * 8 + lane % 8;
-  const int key_chunk = lane / 8 % 2;
-#pragma unroll
-  for (int step = 0; step < kHeadDim / 16; ++step) {
-    uint32_t q[kTiles][4];
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) load_q(step, tile, q[tile]);
-      // All pages of a step before the next one, so that products do not wait for each other.
-#pragma unroll
-    for (int page = 0; page < kPages; ++page) {
-      uint32_t b[4];
-      load_matrices(b,
-                    k + page * kPageStride + chunk_offset<kHeadDim>(key_row, step * 2 + key_chunk));
-#pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile) {
-        multiply<T>(s[tile][2 * page], q[tile], b[0], b[1]);
-        multiply<T>(s[tile][2 * page + 1], q[tile], b[2], b[3]);
-      }
-    }
+  if constexpr (std::is_same_v<T, fp8>) {
+    multiply_fp8_keys<kHeadDim, kTiles, kPages, kPageStride>(load_q, k, s);
+  } else {
+    multiply_keys<T, kHeadDim, kTiles, kPages, kPageStride>(load_q, k, s);
   }
 #pragma unroll
   for (int tile = 0; tile < kTiles; ++tile) {
     if (masked) hide_keys(s[tile], first_token, mask_of(tile));
     weigh_keys(s[tile], scale, states[tile]);
   }
-  const int value_row = lane % 16;
-  const int value_chunk = lane / 16;
-#pragma unroll
-  for (int page = 0; page < kPages; ++page) {
-    uint32_t p[kTiles][4];
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-      pack_weights<T>(s[tile][2 * page], s[tile][2 * page + 1], p[tile]);
-    }
-#pragma unroll
-    for (int n = 0; n < kHeadDim / 16; ++n) {
-      uint32_t b[4];
-      load_transposed(
-          b, v + page * kPageStride + chunk_offset<kHeadDim>(value_row, n * 2 + value_chunk));
-#pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile) {
-        multiply<T>(states[tile].out[2 * n], p[tile], b[0], b[1]);
-        multiply<T>(states[tile].out[2 * n + 1], p[tile], b[2], b[3]);
-      }
-    }
-  }
+  multiply_values<T, kHeadDim, kTiles, kPages, kPageStride>(s, v, states);
 }
 
 /// The sums of whole rows, from those of the lanes.
@@ -210,7 +153,6 @@ __device__ inline void finish_sums(TileState<kHeadDim>& state) {
 template <typename T, int kHeadDim>
 __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int kv_head,
                            const LaneRows& rows, const TileState<kHeadDim>& state) {
-  const int t = threadIdx.x % 4;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     if (rows.q[i] == nullptr) continue;
@@ -218,21 +160,17 @@ __device__ void write_rows(const AttentionArgs& args, const WorkItem& item, int 
     const int head = static_cast<int>(rows.q[i] - (args.q + output_row * args.q_stride)) / kHeadDim;
     if (item.partial >= 0) {
       const int64_t slot = (int64_t{item.partial} + rows.r[i]) * args.num_heads + head;
-      float* result = args.partial_out + slot * kHeadDim + 2 * t;
-#pragma unroll
-      for (int n = 0; n < kHeadDim / 8; ++n) {
-        *reinterpret_cast<float2*>(result + n * 8) = {state.out[n][2 * i], state.out[n][2 * i + 1]};
-      }
-      if (t == 0) args.partial_state[slot] = {state.maximum[i], state.sum[i]};
+      float* result = args.partial_out + slot * kHeadDim;
+      for_each_output<T, kHeadDim>(state.out, i, [&](int column, float low, float high) {
+        *reinterpret_cast<float2*>(result + column) = {low, high};
+      });
+      if (threadIdx.x % 4 == 0) args.partial_state[slot] = {state.maximum[i], state.sum[i]};
     } else {
       const float factor = state.sum[i] > 0.0F ? 1.0F / state.sum[i] : 0.0F;
-      T* result =
-          static_cast<T*>(args.out) + output_row * args.out_stride + head * kHeadDim + 2 * t;
-#pragma unroll
-      for (int n = 0; n < kHeadDim / 8; ++n) {
-        *reinterpret_cast<uint32_t*>(result + n * 8) =
-            pack<T>(state.out[n][2 * i] * factor, state.out[n][2 * i + 1] * factor);
-      }
+      const int64_t result = output_row * args.out_stride + int64_t{head} * kHeadDim;
+      for_each_output<T, kHeadDim>(state.out, i, [&](int column, float low, float high) {
+        store_outputs<T>(args, result + column, low * factor, high * factor);
+      });
     }
   }
 }
